@@ -1,0 +1,790 @@
+//! The closed list of system calls, and what is asked of their arguments.
+//!
+//! What real tool-chains need is here; what isn't here is refused, and so is every call the kernel will learn
+//! after this was written. `docs/system-calls.md` is made from this table.
+
+use sys::filter::{Action, Rule, Rules, Test};
+use sys::seccomp::{Answer, Asked};
+use syscalls::Sysno as Call;
+
+const EPERM: i32 = 1;
+const ENOSYS: i32 = 38;
+const EPROTONOSUPPORT: u16 = 93;
+
+/// What the filter depends on besides the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// No network namespace holds the network, so sockets are refused by family.
+    pub no_sockets: bool,
+    /// Processors are held by affinity, which must then stay as it is.
+    pub fixed_affinity: bool,
+}
+
+/// Always allowed: they act on the caller, its own processes, or on files that other walls guard.
+const ALLOWED: &[Call] = &[
+    // Files and folders
+    Call::read,
+    Call::write,
+    Call::pread64,
+    Call::pwrite64,
+    Call::readv,
+    Call::writev,
+    Call::preadv,
+    Call::pwritev,
+    Call::preadv2,
+    Call::pwritev2,
+    Call::close,
+    Call::close_range,
+    Call::lseek,
+    Call::fstat,
+    Call::newfstatat,
+    Call::statx,
+    Call::statfs,
+    Call::fstatfs,
+    Call::faccessat,
+    Call::faccessat2,
+    Call::readlinkat,
+    Call::getdents64,
+    Call::getcwd,
+    Call::chdir,
+    Call::fchdir,
+    Call::mkdirat,
+    Call::unlinkat,
+    Call::renameat2,
+    Call::linkat,
+    Call::symlinkat,
+    Call::fchown,
+    Call::fchownat,
+    Call::utimensat,
+    Call::umask,
+    Call::truncate,
+    Call::ftruncate,
+    Call::fallocate,
+    Call::fadvise64,
+    Call::readahead,
+    Call::fsync,
+    Call::fdatasync,
+    Call::sync,
+    Call::syncfs,
+    Call::sync_file_range,
+    Call::flock,
+    Call::fcntl,
+    Call::dup,
+    Call::dup3,
+    Call::pipe2,
+    Call::sendfile,
+    Call::splice,
+    Call::tee,
+    Call::vmsplice,
+    Call::copy_file_range,
+    Call::cachestat,
+    Call::getxattr,
+    Call::lgetxattr,
+    Call::fgetxattr,
+    Call::listxattr,
+    Call::llistxattr,
+    Call::flistxattr,
+    Call::setxattr,
+    Call::lsetxattr,
+    Call::fsetxattr,
+    Call::removexattr,
+    Call::lremovexattr,
+    Call::fremovexattr,
+    Call::inotify_init1,
+    Call::inotify_add_watch,
+    Call::inotify_rm_watch,
+    // Memory
+    Call::mmap,
+    Call::munmap,
+    Call::mremap,
+    Call::mprotect,
+    Call::madvise,
+    Call::brk,
+    Call::msync,
+    Call::mincore,
+    Call::mlock,
+    Call::mlock2,
+    Call::munlock,
+    Call::mlockall,
+    Call::munlockall,
+    Call::memfd_create,
+    Call::pkey_alloc,
+    Call::pkey_free,
+    Call::pkey_mprotect,
+    Call::membarrier,
+    Call::mseal,
+    Call::map_shadow_stack,
+    Call::remap_file_pages,
+    Call::get_mempolicy,
+    Call::process_madvise,
+    Call::process_mrelease,
+    // Processes and threads
+    Call::execve,
+    Call::execveat,
+    Call::exit,
+    Call::exit_group,
+    Call::wait4,
+    Call::waitid,
+    Call::kill,
+    Call::tkill,
+    Call::tgkill,
+    Call::getpid,
+    Call::getppid,
+    Call::gettid,
+    Call::getpgid,
+    Call::setpgid,
+    Call::getsid,
+    Call::setsid,
+    Call::getuid,
+    Call::geteuid,
+    Call::getgid,
+    Call::getegid,
+    Call::getresuid,
+    Call::getresgid,
+    Call::getgroups,
+    Call::setuid,
+    Call::setgid,
+    Call::setreuid,
+    Call::setregid,
+    Call::setresuid,
+    Call::setresgid,
+    Call::setgroups,
+    Call::setfsuid,
+    Call::setfsgid,
+    Call::capget,
+    Call::capset,
+    Call::getrusage,
+    Call::getrlimit,
+    Call::times,
+    Call::set_tid_address,
+    Call::set_robust_list,
+    Call::get_robust_list,
+    Call::rseq,
+    Call::futex,
+    Call::futex_waitv,
+    Call::futex_wait,
+    Call::futex_wake,
+    Call::futex_requeue,
+    Call::sched_yield,
+    Call::sched_getaffinity,
+    Call::sched_getparam,
+    Call::sched_setparam,
+    Call::sched_getscheduler,
+    Call::sched_setscheduler,
+    Call::sched_get_priority_max,
+    Call::sched_get_priority_min,
+    Call::sched_rr_get_interval,
+    Call::sched_getattr,
+    Call::sched_setattr,
+    Call::getpriority,
+    Call::setpriority,
+    Call::ioprio_get,
+    Call::ioprio_set,
+    Call::getcpu,
+    Call::pidfd_open,
+    Call::pidfd_send_signal,
+    Call::pidfd_getfd,
+    Call::ptrace,
+    Call::process_vm_readv,
+    Call::process_vm_writev,
+    Call::kcmp,
+    Call::restart_syscall,
+    // Signals
+    Call::rt_sigaction,
+    Call::rt_sigprocmask,
+    Call::rt_sigreturn,
+    Call::rt_sigpending,
+    Call::rt_sigtimedwait,
+    Call::rt_sigqueueinfo,
+    Call::rt_tgsigqueueinfo,
+    Call::rt_sigsuspend,
+    Call::sigaltstack,
+    Call::signalfd4,
+    // Time
+    Call::clock_gettime,
+    Call::clock_getres,
+    Call::clock_nanosleep,
+    Call::nanosleep,
+    Call::gettimeofday,
+    Call::getitimer,
+    Call::setitimer,
+    Call::timer_create,
+    Call::timer_settime,
+    Call::timer_gettime,
+    Call::timer_getoverrun,
+    Call::timer_delete,
+    Call::timerfd_create,
+    Call::timerfd_settime,
+    Call::timerfd_gettime,
+    // Waiting
+    Call::ppoll,
+    Call::pselect6,
+    Call::epoll_create1,
+    Call::epoll_ctl,
+    Call::epoll_pwait,
+    Call::epoll_pwait2,
+    Call::eventfd2,
+    Call::io_setup,
+    Call::io_destroy,
+    Call::io_submit,
+    Call::io_cancel,
+    Call::io_getevents,
+    Call::io_pgetevents,
+    // Sockets, once made
+    Call::bind,
+    Call::listen,
+    Call::accept,
+    Call::accept4,
+    Call::connect,
+    Call::getsockname,
+    Call::getpeername,
+    Call::sendto,
+    Call::recvfrom,
+    Call::sendmsg,
+    Call::recvmsg,
+    Call::sendmmsg,
+    Call::recvmmsg,
+    Call::shutdown,
+    Call::getsockopt,
+    // Memory, semaphores and queues of its own namespace
+    Call::shmget,
+    Call::shmat,
+    Call::shmctl,
+    Call::shmdt,
+    Call::semget,
+    Call::semop,
+    Call::semctl,
+    Call::semtimedop,
+    Call::msgget,
+    Call::msgsnd,
+    Call::msgrcv,
+    Call::msgctl,
+    Call::mq_open,
+    Call::mq_unlink,
+    Call::mq_timedsend,
+    Call::mq_timedreceive,
+    Call::mq_notify,
+    Call::mq_getsetattr,
+    // Further walls of its own making: they can only narrow
+    Call::seccomp,
+    Call::landlock_create_ruleset,
+    Call::landlock_add_rule,
+    Call::landlock_restrict_self,
+    // Facts
+    Call::uname,
+    Call::sysinfo,
+    Call::getrandom,
+];
+
+/// The same with older names, which only some machines have.
+#[cfg(target_arch = "x86_64")]
+const ALLOWED_HERE: &[Call] = &[
+    Call::stat,
+    Call::lstat,
+    Call::access,
+    Call::readlink,
+    Call::getdents,
+    Call::mkdir,
+    Call::rmdir,
+    Call::unlink,
+    Call::rename,
+    Call::renameat,
+    Call::link,
+    Call::symlink,
+    Call::chown,
+    Call::lchown,
+    Call::utime,
+    Call::utimes,
+    Call::futimesat,
+    Call::dup2,
+    Call::pipe,
+    Call::inotify_init,
+    Call::fork,
+    Call::vfork,
+    Call::getpgrp,
+    Call::alarm,
+    Call::pause,
+    Call::time,
+    Call::poll,
+    Call::select,
+    Call::epoll_create,
+    Call::epoll_wait,
+    Call::eventfd,
+    Call::signalfd,
+    Call::arch_prctl,
+];
+#[cfg(target_arch = "aarch64")]
+const ALLOWED_HERE: &[Call] = &[Call::renameat];
+
+// Flags of clone(2) that make a namespace. (CLONE_NEWTIME has no bit there: it is the exit signal's.)
+const NEW_NAMESPACE: u32 =
+    0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000;
+// What unshare(2) may undo: shared descriptors, working directory and semaphore adjustments.
+const HARMLESS_UNSHARE: u32 = 0x400 | 0x200 | 0x0004_0000;
+
+const AF_UNIX: u32 = 1;
+const AF_INET: u32 = 2;
+const AF_INET6: u32 = 10;
+const AF_NETLINK: u32 = 16;
+const SOCKET_TYPE: u32 = 0xf;
+const STREAM: u32 = 1;
+const DATAGRAM: u32 = 2;
+const SEQUENCED: u32 = 5;
+const IPPROTO_TCP: u32 = 6;
+const IPPROTO_UDP: u32 = 17;
+const IPPROTO_MPTCP: u32 = 262;
+
+const SET_ID_BITS: u32 = 0o6000;
+#[cfg(target_arch = "x86_64")]
+const CREATES: u32 = 0o100 | 0o20000000;
+#[cfg(target_arch = "aarch64")]
+const CREATES: u32 = 0o100 | 0o20000000;
+
+const RLIMIT_CORE: u32 = 4;
+
+/// Commands to terminals that reach others: push input, control the console, change the line's protocol.
+const REFUSED_CONTROLS: &[(u32, &str)] = &[
+    (0x5412, "TIOCSTI"),
+    (0x541c, "TIOCLINUX"),
+    (0x541d, "TIOCCONS"),
+    (0x5423, "TIOCSETD"),
+    (0x5437, "TIOCVHANGUP"),
+    (0xc004_5877, "FIFREEZE"),
+    (0xc004_5878, "FITHAW"),
+];
+
+/// Options of prctl(2): about the caller's own name, signals, memory and threads.
+const ALLOWED_PRCTL: &[u32] = &[
+    1,
+    2,
+    3,
+    4, // death signal, dumpable
+    7,
+    8, // keep capabilities, of which there are none
+    15,
+    16, // name
+    21,
+    22, // seccomp
+    23,
+    27, // read bounding set, read secure bits
+    26,
+    25, // time-stamp counter
+    29,
+    30, // timer slack
+    31,
+    32, // performance events of its own, off and on: there are none
+    33,
+    34, // machine-check policy
+    36,
+    37, // subreaper
+    38,
+    39, // no new privileges
+    40, // thread's clear-tid address
+    41,
+    42, // transparent huge pages
+    43,
+    44, // (reserved: MPX, refused by the kernel)
+    45,
+    46, // floating-point mode
+    47, // ambient capabilities, of which there are none
+    50,
+    51, // vector length
+    52,
+    53, // speculation
+    55,
+    56, // tagged addresses
+    63,
+    64, // vector length
+    65,
+    66, // memory-deny-write-execute
+    68, // name of an anonymous mapping
+    71,
+    72,
+    73,
+    74,
+    75,
+    76,          // shadow stack, futex hash
+    0x5961_6d61, // who may trace it, under Yama
+    0x5356_4d41, // name of an anonymous mapping
+];
+
+/// Ways of personality(2): ask, plain, and without address randomisation, for debuggers and sanitizers.
+const ALLOWED_PERSONALITIES: &[u32] = &[0, 0xffff_ffff, 0x0004_0000];
+
+/// The whole list as rules for the filter. Pure.
+pub fn rules(options: Options) -> Rules {
+    let allow = |tests: Vec<Test>| (tests, Action::Allow);
+    let allow_if = |cases: Vec<Vec<Test>>| Rule {
+        cases: cases.into_iter().map(allow).collect(),
+        otherwise: Action::Notify,
+    };
+    let mut rules = Rules::new();
+    for call in ALLOWED.iter().chain(ALLOWED_HERE) {
+        rules.insert(number(*call), Rule::always(Action::Allow));
+    }
+    let mut set = |call: Call, rule: Rule| rules.insert(number(call), rule);
+
+    set(
+        Call::clone,
+        allow_if(vec![vec![Test::none_of(0, NEW_NAMESPACE)]]),
+    );
+    // Its flags are behind a pointer, out of a filter's sight. The C libraries then use clone.
+    set(Call::clone3, Rule::always(Action::Fail(ENOSYS as u16)));
+    set(
+        Call::unshare,
+        allow_if(vec![vec![Test::none_of(0, !HARMLESS_UNSHARE)]]),
+    );
+
+    // A set-user-id file in a writable workspace would serve other users of the host.
+    let mode_at = |argument| allow_if(vec![vec![Test::none_of(argument, SET_ID_BITS)]]);
+    let create_at = |flags: u8, mode: u8| {
+        allow_if(vec![
+            vec![Test::none_of(flags, CREATES)],
+            vec![Test::none_of(mode, SET_ID_BITS)],
+        ])
+    };
+    set(Call::fchmod, mode_at(1));
+    set(Call::fchmodat, mode_at(2));
+    set(Call::fchmodat2, mode_at(2));
+    set(Call::openat, create_at(2, 3));
+    // Its mode is behind a pointer; those who use it fall back to openat.
+    set(Call::openat2, Rule::always(Action::Fail(ENOSYS as u16)));
+    let node_at = |argument: u8| {
+        let kinds = [0, 0o100000, 0o010000, 0o140000];
+        allow_if(
+            kinds
+                .map(|kind| {
+                    vec![Test::Bits {
+                        argument,
+                        mask: 0o170000 | SET_ID_BITS,
+                        value: kind,
+                    }]
+                })
+                .to_vec(),
+        )
+    };
+    set(Call::mknodat, node_at(2));
+    #[cfg(target_arch = "x86_64")]
+    {
+        set(Call::open, create_at(1, 2));
+        set(Call::creat, mode_at(1));
+        set(Call::chmod, mode_at(1));
+        set(Call::mknod, node_at(1));
+    }
+
+    set(Call::socket, sockets(options.no_sockets));
+    set(Call::socketpair, pairs(options.no_sockets));
+    // TCP_ULP, for TLS and others in the kernel; and replacing packet-filter tables.
+    let refused_options = [(6, 31), (0, 64), (41, 64), (0, 65), (41, 65)];
+    set(
+        Call::setsockopt,
+        Rule {
+            cases: refused_options
+                .map(|(level, option)| {
+                    (
+                        vec![Test::is(1, level), Test::is(2, option)],
+                        Action::Notify,
+                    )
+                })
+                .to_vec(),
+            otherwise: Action::Allow,
+        },
+    );
+    let refuse_each = |argument: u8, values: Vec<u32>| Rule {
+        cases: values
+            .into_iter()
+            .map(|value| (vec![Test::is(argument, value)], Action::Notify))
+            .collect(),
+        otherwise: Action::Allow,
+    };
+    set(
+        Call::ioctl,
+        refuse_each(
+            1,
+            REFUSED_CONTROLS
+                .iter()
+                .map(|(command, _)| *command)
+                .collect(),
+        ),
+    );
+    let allow_each = |argument: u8, values: &[u32]| {
+        allow_if(
+            values
+                .iter()
+                .map(|value| vec![Test::is(argument, *value)])
+                .collect(),
+        )
+    };
+    set(Call::prctl, allow_each(0, ALLOWED_PRCTL));
+    set(Call::personality, allow_each(0, ALLOWED_PERSONALITIES));
+
+    // Core files stay off whatever the program would like: see `answer`.
+    set(
+        Call::prlimit64,
+        Rule {
+            cases: vec![
+                allow(vec![Test::Null { argument: 2 }]),
+                (vec![Test::is(1, RLIMIT_CORE)], Action::Notify),
+            ],
+            otherwise: Action::Allow,
+        },
+    );
+    set(Call::setrlimit, refuse_each(0, vec![RLIMIT_CORE]));
+    let affinity = if options.fixed_affinity {
+        Action::Notify
+    } else {
+        Action::Allow
+    };
+    set(Call::sched_setaffinity, Rule::always(affinity));
+    rules
+}
+
+fn sockets(none: bool) -> Rule {
+    let of = |family: u32, kind: u32, protocol: Option<u32>| {
+        let mut tests = vec![
+            Test::is(0, family),
+            Test::Bits {
+                argument: 1,
+                mask: SOCKET_TYPE,
+                value: kind,
+            },
+        ];
+        tests.extend(protocol.map(|protocol| Test::is(2, protocol)));
+        (tests, Action::Allow)
+    };
+    // Go and others try it first and are content with TCP; not worth a word.
+    let mut cases = vec![(
+        vec![Test::is(2, IPPROTO_MPTCP)],
+        Action::Fail(EPROTONOSUPPORT),
+    )];
+    if !none {
+        for family in [AF_INET, AF_INET6] {
+            cases.push(of(family, STREAM, Some(0)));
+            cases.push(of(family, STREAM, Some(IPPROTO_TCP)));
+            cases.push(of(family, DATAGRAM, Some(0)));
+            cases.push(of(family, DATAGRAM, Some(IPPROTO_UDP)));
+        }
+        for kind in [STREAM, DATAGRAM, SEQUENCED] {
+            cases.push(of(AF_UNIX, kind, None));
+        }
+        // Only the routing protocol: which addresses do I have?
+        cases.push((vec![Test::is(0, AF_NETLINK), Test::is(2, 0)], Action::Allow));
+    }
+    Rule {
+        cases,
+        otherwise: Action::Notify,
+    }
+}
+
+/// Connected pairs. A datagram one can still be pointed at any path, so it needs the walls around sockets.
+fn pairs(no_sockets: bool) -> Rule {
+    let kinds: &[u32] = if no_sockets {
+        &[STREAM, SEQUENCED]
+    } else {
+        &[STREAM, SEQUENCED, DATAGRAM]
+    };
+    let case = |kind: &u32| {
+        let kind = Test::Bits {
+            argument: 1,
+            mask: SOCKET_TYPE,
+            value: *kind,
+        };
+        (vec![Test::is(0, AF_UNIX), kind], Action::Allow)
+    };
+    Rule {
+        cases: kinds.iter().map(case).collect(),
+        otherwise: Action::Notify,
+    }
+}
+
+fn number(call: Call) -> u32 {
+    call.id() as u32
+}
+
+/// What a refused caller is told.
+pub fn answer(asked: &Asked) -> Answer {
+    if asked.architecture != sys::filter::native_architecture() {
+        return Answer::Fail(EPERM);
+    }
+    match Call::new(asked.number as usize) {
+        // Programs that guard secrets switch core files off and give up if they can't. They are off.
+        Some(Call::prlimit64) | Some(Call::setrlimit) => Answer::Pretend,
+        // A call newer than our list: its users know how to do without.
+        None => Answer::Fail(ENOSYS),
+        Some(_) => Answer::Fail(EPERM),
+    }
+}
+
+/// The call and what was wrong with it, for people.
+pub fn describe(asked: &Asked) -> (String, Option<String>) {
+    if asked.architecture != sys::filter::native_architecture() {
+        return (
+            format!("call {}", asked.number),
+            Some("of a foreign ABI".to_owned()),
+        );
+    }
+    let Some(call) = Call::new(asked.number as usize) else {
+        return (
+            format!("call {}", asked.number),
+            Some("unknown to this version".to_owned()),
+        );
+    };
+    let low = |argument: usize| asked.arguments[argument] as u32;
+    let detail = match call {
+        Call::socket | Call::socketpair => Some(format!(
+            "family {}, type {}, protocol {}",
+            family_name(low(0)),
+            low(1) & SOCKET_TYPE,
+            low(2)
+        )),
+        Call::ioctl => REFUSED_CONTROLS
+            .iter()
+            .find(|(command, _)| *command == low(1))
+            .map(|(_, name)| (*name).to_owned()),
+        Call::clone | Call::unshare => Some("new namespaces".to_owned()),
+        Call::prctl => Some(format!("option {}", low(0))),
+        Call::personality => Some(format!("{:#x}", low(0))),
+        Call::setsockopt => Some(format!("level {}, option {}", low(1), low(2))),
+        Call::fchmod | Call::fchmodat | Call::fchmodat2 | Call::openat => {
+            Some("set-user-id or set-group-id".to_owned())
+        }
+        #[cfg(target_arch = "x86_64")]
+        Call::chmod | Call::creat | Call::open => Some("set-user-id or set-group-id".to_owned()),
+        Call::mknodat => Some("a device node".to_owned()),
+        #[cfg(target_arch = "x86_64")]
+        Call::mknod => Some("a device node".to_owned()),
+        _ => None,
+    };
+    (call.name().to_owned(), detail)
+}
+
+fn family_name(family: u32) -> String {
+    let known = [
+        (1, "unix"),
+        (2, "inet"),
+        (10, "inet6"),
+        (15, "key"),
+        (16, "netlink"),
+        (17, "packet"),
+        (21, "rds"),
+        (29, "can"),
+        (30, "tipc"),
+        (31, "bluetooth"),
+        (38, "alg"),
+        (40, "vsock"),
+        (41, "kcm"),
+        (43, "smc"),
+        (44, "xdp"),
+        (45, "mctp"),
+    ];
+    known
+        .iter()
+        .find(|(number, _)| *number == family)
+        .map_or_else(|| family.to_string(), |(_, name)| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sys::filter::{compile, interpret, native_architecture};
+
+    fn arguments() -> impl Strategy<Value = [u64; 6]> {
+        // Values that rules look at, and anything.
+        let interesting = prop_oneof![
+            Just(0u64),
+            Just(1),
+            Just(2),
+            Just(5),
+            Just(6),
+            Just(10),
+            Just(16),
+            Just(17),
+            Just(31),
+            Just(38),
+            Just(64),
+            Just(0x5412),
+            Just(0x1_0000_5412),
+            Just(0o4755),
+            Just(0o100),
+            Just(0x1000_0000),
+            Just(0xffff_ffff),
+            any::<u64>(),
+        ];
+        proptest::array::uniform6(interesting)
+    }
+
+    proptest! {
+        #[test]
+        fn the_program_says_what_the_rules_say(number in 0u32..700, arguments in arguments(), none in any::<bool>()) {
+            let rules = rules(Options { no_sockets: none, fixed_affinity: none });
+            let program = compile(&rules);
+            let expected = rules.get(&number).map_or(Action::Notify, |rule| rule.decide(&arguments));
+            prop_assert_eq!(interpret(&program, native_architecture(), number, &arguments), Some(expected));
+        }
+
+        #[test]
+        fn no_call_of_a_foreign_abi_passes(architecture in any::<u32>(), number in any::<u32>(), arguments in arguments()) {
+            let program = compile(&rules(Options::default()));
+            let foreign = architecture != native_architecture() || number >= 0x4000_0000;
+            if foreign {
+                prop_assert_eq!(interpret(&program, architecture, number, &arguments), Some(Action::Notify));
+            }
+        }
+    }
+
+    #[test]
+    fn what_made_most_kernel_exploits_is_refused() {
+        let rules = rules(Options::default());
+        for call in [
+            Call::bpf,
+            Call::io_uring_setup,
+            Call::io_uring_enter,
+            Call::io_uring_register,
+            Call::perf_event_open,
+            Call::userfaultfd,
+            Call::keyctl,
+            Call::add_key,
+            Call::request_key,
+            Call::mount,
+            Call::umount2,
+            Call::pivot_root,
+            Call::chroot,
+            Call::setns,
+            Call::open_tree,
+            Call::move_mount,
+            Call::fsopen,
+            Call::fsmount,
+            Call::mount_setattr,
+            Call::open_by_handle_at,
+            Call::init_module,
+            Call::finit_module,
+            Call::kexec_load,
+            Call::reboot,
+            Call::swapon,
+            Call::quotactl,
+            Call::acct,
+            Call::syslog,
+            Call::clock_settime,
+            Call::settimeofday,
+            Call::clock_adjtime,
+            Call::adjtimex,
+            Call::fanotify_init,
+            Call::name_to_handle_at,
+            Call::sethostname,
+            Call::setdomainname,
+            Call::vhangup,
+            Call::memfd_secret,
+            Call::move_pages,
+            Call::migrate_pages,
+            Call::mbind,
+            Call::set_mempolicy,
+        ] {
+            assert!(
+                !rules.contains_key(&number(call)),
+                "{} is allowed",
+                call.name()
+            );
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Refused calls: answered, recorded once each, counted after that.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use model::{Denial, Wall};
+use sys::seccomp::{self, Answer, Asked};
+
+use crate::calls;
+
+/// What has been refused so far. Bounded, whatever the guest does.
+#[derive(Default)]
+pub struct Denials {
+    pub list: Vec<Denial>,
+    pub not_listed: u64,
+    answered: u64,
+}
+
+const MOST_LISTED: usize = 200;
+/// From here on every answer is late: whoever asks this often would otherwise keep us as busy as itself.
+const PATIENCE: u64 = 2_000;
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Denials {
+    /// Answers one waiting call.
+    pub fn answer_next(&mut self, listener: BorrowedFd<'_>) -> io::Result<()> {
+        let Some(asked) = seccomp::receive(listener)? else {
+            return Ok(());
+        };
+        let answer = calls::answer(&asked);
+        if answer != Answer::Pretend {
+            self.record(listener, &asked);
+        }
+        self.answered += 1;
+        if self.answered > PATIENCE {
+            std::thread::sleep(PAUSE);
+        }
+        seccomp::answer(listener, &asked, answer)
+    }
+
+    fn record(&mut self, listener: BorrowedFd<'_>, asked: &Asked) {
+        let (call, detail) = calls::describe(asked);
+        let known = self.list.iter_mut().find(|known| {
+            known.process == asked.thread && known.call == call && known.detail == detail
+        });
+        if let Some(known) = known {
+            known.times += 1;
+            return;
+        }
+        let program = program_of(asked.thread);
+        // Read, then asked whether it was about the caller: a number can come to mean somebody else.
+        let program = if seccomp::still_waits(listener, asked) {
+            program
+        } else {
+            "(ended)".to_owned()
+        };
+        let alike = self
+            .list
+            .iter_mut()
+            .find(|known| known.program == program && known.call == call && known.detail == detail);
+        if let Some(known) = alike {
+            known.times += 1;
+            return;
+        }
+        if self.list.len() >= MOST_LISTED {
+            self.not_listed += 1;
+            return;
+        }
+        self.list.push(Denial {
+            wall: Wall::SystemCalls,
+            call,
+            detail,
+            program,
+            process: asked.thread,
+            times: 1,
+        });
+    }
+}
+
+fn program_of(thread: i32) -> String {
+    let name = std::fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
+    let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned();
+    // The guest chooses its name: nothing of it may reach a terminal as it is.
+    name.chars()
+        .map(|letter| if letter.is_control() { '?' } else { letter })
+        .collect()
+}

@@ -1,0 +1,293 @@
+//! What this host can hold, tried out for real: each finding comes from doing it in a child that then ends.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use guest::Step;
+use guest::wire::{self, Report};
+use model::{BackendReport, Files, Finding, Held, Limits, Network, Powers};
+use sys::filter::{Action, Rule, Rules};
+use sys::identity::Mapping;
+use sys::process::{self, Alone, Forked, Namespaces};
+
+use crate::assess;
+use crate::groups::Placement;
+use crate::host::{Host, Identity};
+use crate::plan::Mode;
+
+pub fn diagnose(host: &Host) -> BackendReport {
+    let namespaces_found = namespaces();
+    let mode = if namespaces_found.is_ok() {
+        Mode::Full
+    } else {
+        Mode::Reduced
+    };
+    let mut findings = vec![user_namespaces(&namespaces_found)];
+    findings.extend([
+        tried("fresh /proc", Namespaces { mount: true, pid: true, ..USER }, proc_steps(), "start the container with an unmasked /proc (docker: `--security-opt systempaths=unconfined`)"),
+        tried("network namespace", Namespaces { network: true, ..USER }, vec![map_self(), Step::RaiseLoopback], assess::USER_NAMESPACES),
+        tried("overlayfs in a user namespace", Namespaces { mount: true, ..USER }, overlay_steps(), "use Linux 5.11 or newer"),
+        landlock(host.landlock),
+        seccomp(),
+        groups(&host.groups),
+        identity(host),
+    ]);
+    let enforcement = assess::assess(&nothing_in_particular(), host, mode);
+    let usable = !enforcement
+        .walls
+        .iter()
+        .any(|holding| matches!(holding.held, Held::Not(_)));
+    BackendReport {
+        backend: "native".to_owned(),
+        usable,
+        findings,
+        enforcement,
+    }
+}
+
+/// Whether a sandbox's namespaces and a filesystem in them can be had.
+pub fn namespaces() -> Result<(), String> {
+    let all = Namespaces {
+        mount: true,
+        pid: true,
+        network: true,
+        ipc: true,
+        hostname: true,
+        cgroup: true,
+        ..USER
+    };
+    rehearse(all, &[map_self(), Step::KeepMountsPrivate, new_root()])
+}
+
+const USER: Namespaces = Namespaces {
+    user: true,
+    ..Namespaces::NONE
+};
+
+fn map_self() -> Step {
+    let outside = |number| Mapping {
+        inside: 0,
+        outside: number,
+    };
+    Step::MapSelf {
+        user: outside(rustix::process::geteuid().as_raw()),
+        group: outside(rustix::process::getegid().as_raw()),
+    }
+}
+
+fn new_root() -> Step {
+    Step::NewRoot {
+        size: c"1048576".into(),
+        inodes: c"64".into(),
+    }
+}
+
+fn proc_steps() -> Vec<Step> {
+    let folder = Step::Directory {
+        path: c"proc".into(),
+        mode: 0o755,
+    };
+    vec![
+        map_self(),
+        Step::KeepMountsPrivate,
+        new_root(),
+        folder,
+        Step::Proc {
+            path: c"proc".into(),
+        },
+    ]
+}
+
+fn overlay_steps() -> Vec<Step> {
+    let folder = |path: CString| Step::Directory { path, mode: 0o755 };
+    let [lower, upper, work, target]: [CString; 4] = [
+        c"lower".into(),
+        c"upper".into(),
+        c"work".into(),
+        c"merged".into(),
+    ];
+    let mut steps = vec![map_self(), Step::KeepMountsPrivate, new_root()];
+    steps.extend([&lower, &upper, &work, &target].map(|path| folder(path.clone())));
+    steps.push(Step::Overlay {
+        lower,
+        upper,
+        work,
+        target,
+    });
+    steps
+}
+
+/// Does the steps in a child that then ends; says which one failed and why.
+fn rehearse(namespaces: Namespaces, steps: &[Step]) -> Result<(), String> {
+    let error = |error: io::Error| error.to_string();
+    let alone = Alone::prove().map_err(error)?;
+    let (ours, theirs) = wire::pair().map_err(error)?;
+    let pid = match process::fork_into(alone, namespaces, None) {
+        Ok(Forked::Child) => {
+            drop(ours);
+            guest::first::rehearse(steps, theirs)
+        }
+        Ok(Forked::Parent { pid, .. }) => pid,
+        Err(error) => return Err(format!("making the namespaces: {error}")),
+    };
+    drop(theirs);
+    let heard = wire::receive(ours.as_fd());
+    process::wait(pid, false).map_err(error)?;
+    match heard.map_err(error)? {
+        Some((Report::Ended { .. }, _)) => Ok(()),
+        Some((Report::Failed { step, errno }, _)) => {
+            let step = steps
+                .get(step as usize)
+                .map_or_else(String::new, Step::to_string);
+            Err(format!(
+                "`{}`: {}",
+                step.split_whitespace().collect::<Vec<_>>().join(" "),
+                io::Error::from_raw_os_error(errno)
+            ))
+        }
+        other => Err(format!("the child ended early: {other:?}")),
+    }
+}
+
+fn tried(what: &str, namespaces: Namespaces, steps: Vec<Step>, fix: &str) -> Finding {
+    finding(
+        what,
+        rehearse(namespaces, &steps).map(|()| "works".to_owned()),
+        fix,
+    )
+}
+
+fn finding(what: &str, result: Result<String, String>, fix: &str) -> Finding {
+    let works = result.is_ok();
+    let detail = result.unwrap_or_else(|why| why);
+    Finding {
+        what: what.to_owned(),
+        works,
+        detail,
+        fix: if works { String::new() } else { fix.to_owned() },
+    }
+}
+
+/// Says not only that they are refused, but by whom.
+fn user_namespaces(tried: &Result<(), String>) -> Finding {
+    let setting = |path: &str| {
+        std::fs::read_to_string(path)
+            .ok()
+            .map(|text| text.trim().to_owned())
+    };
+    let fix = if setting("/proc/sys/user/max_user_namespaces").as_deref() == Some("0") {
+        "sysctl -w user.max_user_namespaces=10000"
+    } else if setting("/proc/sys/kernel/unprivileged_userns_clone").as_deref() == Some("0") {
+        "sysctl -w kernel.unprivileged_userns_clone=1"
+    } else if setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref()
+        == Some("1")
+    {
+        "AppArmor restricts user namespaces to programs with a profile: install one that allows `userns` for the belljar binary, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+    } else {
+        "a container's seccomp profile or an LSM forbids them: allow `clone` and `unshare` with CLONE_NEWUSER (docker: `--security-opt seccomp=unconfined`), or see the gaps below"
+    };
+    finding(
+        "user namespaces with mounts",
+        tried.clone().map(|()| "work".to_owned()),
+        fix,
+    )
+}
+
+fn landlock(abi: i32) -> Finding {
+    let result = if abi > 0 {
+        Ok(format!("ABI {abi}"))
+    } else {
+        Err("none".to_owned())
+    };
+    finding(
+        "Landlock",
+        result,
+        "use Linux 5.13 or newer with `landlock` in the `lsm=` boot option",
+    )
+}
+
+fn seccomp() -> Finding {
+    // A filter that allows everything: only whether it can be installed matters.
+    let rules: Rules = (0..1024)
+        .map(|number| (number, Rule::always(Action::Allow)))
+        .collect();
+    let steps = [
+        Step::ForbidNewPrivileges,
+        Step::Filter(sys::filter::compile(&rules)),
+    ];
+    let result = match sys::seccomp::can_notify() {
+        true => rehearse(Namespaces::NONE, &steps)
+            .map(|()| "filter and user notification work".to_owned()),
+        false => Err("no user notification".to_owned()),
+    };
+    finding(
+        "seccomp",
+        result,
+        "use Linux 5.0 or newer with CONFIG_SECCOMP_FILTER; no other tracer may hold the listener",
+    )
+}
+
+fn groups(placement: &Placement) -> Finding {
+    let result = match placement {
+        Placement::Unified { parent, cpu } => {
+            let cpu = if *cpu { "memory and cpu" } else { "memory" };
+            Ok(format!("v2, {cpu}, below {}", parent.display()))
+        }
+        Placement::Older { memory, .. } => Ok(format!("v1, below {}", memory.display())),
+        Placement::Nowhere { why } => Err(format!("{why}; memory is measured instead")),
+    };
+    let fix = "run as root, or in a delegated group: `systemd-run --user --scope -p Delegate=yes belljar …`";
+    finding("control groups", result, fix)
+}
+
+fn identity(host: &Host) -> Finding {
+    let result = match host.identity {
+        Identity::Ordinary { user, .. } => Ok(format!("payload runs as user {user}, the caller")),
+        Identity::Root { payload } => Ok(format!(
+            "root: payload runs as user {payload}, owners mapped by mount"
+        )),
+        Identity::PowerlessRoot => {
+            Err("root, but without the capabilities to become somebody else".to_owned())
+        }
+    };
+    finding(
+        "payload's user",
+        result,
+        "run belljar as an ordinary user, or give it CAP_SYS_ADMIN and CAP_SETUID",
+    )
+}
+
+/// Powers to assess when nobody has asked for anything yet.
+fn nothing_in_particular() -> Powers {
+    Powers {
+        command: model::Command {
+            program: "/bin/true".into(),
+            arguments: Vec::new(),
+            directory: "/".into(),
+            terminal: false,
+        },
+        files: Files {
+            places: Vec::new(),
+            links: Vec::new(),
+            hidden: Vec::new(),
+            home: "/home".into(),
+            user_name: String::new(),
+        },
+        environment: Vec::new(),
+        network: Network::Closed,
+        limits: Limits {
+            wall_time: Some(Duration::from_secs(1)),
+            millicpus: Some(1500),
+            cpu_time: Some(Duration::from_secs(1)),
+            memory: 1 << 30,
+            processes: 64,
+            disk: 1 << 30,
+            inodes: 1 << 16,
+            open_files: 1024,
+            largest_file: 1 << 30,
+            output: None,
+        },
+    }
+}

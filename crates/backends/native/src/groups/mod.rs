@@ -1,0 +1,253 @@
+//! Control groups: limits that hold for all processes of a sandbox together.
+//!
+//! The unified hierarchy (v2) where a part of it is ours, the older one (v1) as root. Elsewhere there are none, and
+//! `measure` watches instead.
+
+mod keeper;
+mod v1;
+mod v2;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sys::process::Alone;
+
+pub use keeper::Keeper;
+
+/// Where groups can be made on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Below this folder of the unified hierarchy.
+    Unified {
+        parent: PathBuf,
+        cpu: bool,
+    },
+    /// Below these folders of the older hierarchies.
+    Older {
+        memory: PathBuf,
+        cpu: Option<PathBuf>,
+        accounting: Option<PathBuf>,
+    },
+    Nowhere {
+        why: String,
+    },
+}
+
+/// What a group holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ceiling {
+    pub memory: u64,
+    pub millicpus: Option<u32>,
+    /// Processor time must be readable.
+    pub count_cpu_time: bool,
+}
+
+impl Placement {
+    pub fn look() -> Placement {
+        let own = match std::fs::read_to_string("/proc/self/cgroup") {
+            Ok(text) => text,
+            Err(error) => {
+                return Placement::Nowhere {
+                    why: format!("/proc/self/cgroup: {error}"),
+                };
+            }
+        };
+        if rustix::fs::access(
+            "/sys/fs/cgroup/cgroup.controllers",
+            rustix::fs::Access::EXISTS,
+        )
+        .is_ok()
+        {
+            v2::look(Path::new("/sys/fs/cgroup"), &own)
+        } else {
+            v1::look(Path::new("/sys/fs/cgroup"), &own)
+        }
+    }
+
+    /// The folders that a group called `name` would have, the first being the one a child can be born into.
+    fn folders(&self, name: &str, ceiling: &Ceiling) -> Vec<PathBuf> {
+        match self {
+            Placement::Unified { parent, .. } => vec![parent.join(name)],
+            Placement::Older {
+                memory,
+                cpu,
+                accounting,
+            } => {
+                let cpu = cpu.as_ref().filter(|_| ceiling.millicpus.is_some());
+                let accounting = accounting.as_ref().filter(|_| ceiling.count_cpu_time);
+                let mut folders: Vec<_> = std::iter::once(memory)
+                    .chain(cpu)
+                    .chain(accounting)
+                    .map(|parent| parent.join(name))
+                    .collect();
+                folders.dedup();
+                folders
+            }
+            Placement::Nowhere { .. } => Vec::new(),
+        }
+    }
+}
+
+/// A group that exists, with somebody who removes it even if we are killed.
+pub struct Group {
+    folders: Vec<PathBuf>,
+    unified: Option<OwnedFd>,
+    keeper: Keeper,
+}
+
+impl Group {
+    /// `None` where there is nowhere to make one.
+    pub fn make(
+        placement: &Placement,
+        ceiling: &Ceiling,
+        alone: Alone,
+    ) -> io::Result<Option<Group>> {
+        let name = format!("belljar-{}", rustix::process::getpid().as_raw_nonzero());
+        let folders = placement.folders(&name, ceiling);
+        if folders.is_empty() {
+            return Ok(None);
+        }
+        // The keeper first: from the moment a folder exists, somebody else knows of it.
+        let keeper = Keeper::start(&folders, alone)?;
+        let mut group = Group {
+            folders,
+            unified: None,
+            keeper,
+        };
+        match group.fill(placement, ceiling) {
+            Ok(()) => Ok(Some(group)),
+            Err(error) => match group.remove() {
+                Ok(()) => Err(error),
+                Err(also) => Err(io::Error::new(
+                    error.kind(),
+                    format!("{error}; and it could not be removed: {also}"),
+                )),
+            },
+        }
+    }
+
+    fn fill(&mut self, placement: &Placement, ceiling: &Ceiling) -> io::Result<()> {
+        for folder in &self.folders {
+            std::fs::create_dir(folder).map_err(|error| naming("make", folder, error))?;
+        }
+        match placement {
+            Placement::Unified { .. } => self.unified = Some(v2::fill(&self.folders[0], ceiling)?),
+            Placement::Older { .. } => v1::fill(&self.folders, ceiling)?,
+            Placement::Nowhere { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Where a child can be born into.
+    pub fn birthplace(&self) -> Option<BorrowedFd<'_>> {
+        self.unified.as_ref().map(|folder| folder.as_fd())
+    }
+
+    /// Moves a process in, where it can't be born there.
+    pub fn admit(&self, pid: i32) -> io::Result<()> {
+        if self.unified.is_some() {
+            return Ok(());
+        }
+        self.folders
+            .iter()
+            .try_for_each(|folder| write(folder, "cgroup.procs", &pid.to_string()))
+    }
+
+    pub fn peak_memory(&self) -> Option<u64> {
+        match self.unified {
+            Some(_) => read_number(&self.folders[0], "memory.peak"),
+            None => read_number(&self.folders[0], "memory.max_usage_in_bytes"),
+        }
+    }
+
+    pub fn out_of_memory_kills(&self) -> u64 {
+        let file = if self.unified.is_some() {
+            "memory.events"
+        } else {
+            "memory.oom_control"
+        };
+        read_entry(&self.folders[0], file, "oom_kill").unwrap_or(0)
+    }
+
+    /// Processor time used so far.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        match self.unified {
+            Some(_) => {
+                read_entry(&self.folders[0], "cpu.stat", "usage_usec").map(Duration::from_micros)
+            }
+            None => self
+                .folders
+                .iter()
+                .find_map(|folder| read_number(folder, "cpuacct.usage"))
+                .map(Duration::from_nanos),
+        }
+    }
+
+    /// Removes the group, once all of its processes have ended.
+    pub fn remove(self) -> io::Result<()> {
+        let Group {
+            folders,
+            unified,
+            keeper,
+        } = self;
+        drop(unified);
+        for folder in folders.iter().rev() {
+            keeper::remove(folder).map_err(|error| naming("remove", folder, error))?;
+        }
+        keeper.dismiss()
+    }
+}
+
+fn naming(what: &str, path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!(
+            "cannot {what} the control group `{}`: {error}",
+            path.display()
+        ),
+    )
+}
+
+fn write(folder: &Path, file: &str, value: &str) -> io::Result<()> {
+    let path = folder.join(file);
+    std::fs::write(&path, value).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("cannot write `{value}` to `{}`: {error}", path.display()),
+        )
+    })
+}
+
+fn read_number(folder: &Path, file: &str) -> Option<u64> {
+    std::fs::read_to_string(folder.join(file))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+fn read_entry(folder: &Path, file: &str, key: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(folder.join(file)).ok()?;
+    text.lines().find_map(|line| {
+        line.strip_prefix(key)?
+            .strip_prefix(' ')?
+            .trim()
+            .parse()
+            .ok()
+    })
+}
+
+/// The group of `controller` in the text of /proc/self/cgroup; the empty name is the unified hierarchy.
+fn own_group<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let controllers = fields.nth(1)?;
+        let path = fields.next()?;
+        controllers
+            .split(',')
+            .any(|name| name == controller)
+            .then_some(path)
+    })
+}

@@ -1,0 +1,99 @@
+//! Isolation by the kernel itself: namespaces, seccomp, Landlock, control groups. No daemon, no helper program.
+//!
+//! `plan` decides, purely; `launch` follows; `supervise` watches to the end; `assess` and `diagnose` tell the truth.
+
+mod assess;
+mod calls;
+mod denials;
+mod diagnose;
+mod groups;
+mod host;
+mod launch;
+mod measure;
+mod output;
+mod plan;
+mod supervise;
+mod terminal;
+
+use std::cell::OnceCell;
+
+use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFailure, Wall};
+
+use host::Host;
+use plan::Mode;
+
+/// The native backend. What it knows of the host it looks up once, when first asked.
+#[derive(Default)]
+pub struct Native {
+    host: OnceCell<Host>,
+}
+
+impl Native {
+    pub fn new() -> Native {
+        Native::default()
+    }
+
+    fn host(&self) -> &Host {
+        self.host.get_or_init(Host::look)
+    }
+
+    /// Namespaces unless they can't be had, and the grant says by name that it can do without.
+    fn mode(&self, grant: &Grant) -> Mode {
+        if grant.may_miss(Wall::User) && diagnose::namespaces().is_err() {
+            Mode::Reduced
+        } else {
+            Mode::Full
+        }
+    }
+
+    fn blueprint(&self, grant: &Grant) -> Result<plan::Blueprint, SetupFailure> {
+        plan::plan(grant.powers(), self.host(), self.mode(grant)).map_err(|error| SetupFailure {
+            wall: None,
+            message: error.to_string(),
+            fix: "rename it".to_owned(),
+        })
+    }
+}
+
+impl Backend for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn assess(&self, grant: &Grant) -> Enforcement {
+        assess::assess(grant.powers(), self.host(), self.mode(grant))
+    }
+
+    fn plan(&self, grant: &Grant) -> Result<Plan, SetupFailure> {
+        let blueprint = self.blueprint(grant)?;
+        let powers = grant.powers();
+        let lossy = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
+        Ok(Plan {
+            backend: self.name().to_owned(),
+            program: powers.command.program.clone(),
+            arguments: powers.command.arguments.iter().map(lossy).collect(),
+            directory: powers.command.directory.clone(),
+            environment: powers
+                .environment
+                .iter()
+                .map(|(name, value)| format!("{}={}", lossy(name), lossy(value)))
+                .collect(),
+            steps: plan::describe(&blueprint, &powers.command),
+            enforcement: self.assess(grant),
+        })
+    }
+
+    fn open(&self, grant: &Grant, trace: bool) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        let raised = launch::launch(self.blueprint(grant)?, grant.powers(), self.host(), trace)?;
+        Ok(Box::new(supervise::Supervised {
+            raised,
+            grant: grant.clone(),
+            enforcement: self.assess(grant),
+            backend: self.name(),
+        }))
+    }
+
+    fn diagnose(&self) -> BackendReport {
+        diagnose::diagnose(self.host())
+    }
+}

@@ -1,0 +1,680 @@
+//! Grant → steps. Pure: made in the parent, where allocation is safe; the child only follows them.
+
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use guest::Step;
+use guest::step::{Access as Reach, Landlock, Source};
+use model::{Access, Command, Files, Limits, Network, Origin, Place, Powers};
+use sys::filter;
+use sys::identity::Mapping;
+use sys::limits::Limit;
+use sys::mounts::Attributes;
+use sys::process::Namespaces;
+
+use crate::calls;
+use crate::groups::{Ceiling, Placement};
+use crate::host::{Host, Identity};
+
+/// Which walls can be raised at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Namespaces, and all that rests on them.
+    Full,
+    /// No namespaces: Landlock, the call filter and per-process limits.
+    Reduced,
+}
+
+/// Everything that a launch does, decided.
+#[derive(Debug)]
+pub struct Blueprint {
+    pub namespaces: Namespaces,
+    /// The parent writes these maps, being root.
+    pub maps: Option<(Mapping, Mapping)>,
+    /// Owners on disk that are seen as the payload, each with the binds it is for (indexes of `steps`).
+    pub prepared: Vec<Prepared>,
+    pub ceiling: Option<Ceiling>,
+    /// Processors to run on, where nothing else limits them.
+    pub processors: Option<u32>,
+    pub steps: Vec<Step>,
+}
+
+/// A bind that only the parent has the rights to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    pub step: usize,
+    /// Owner on disk to be seen as the payload; `None` leaves owners as they are.
+    pub owner: Option<(u32, u32)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the path `{}` has a zero byte in it", .0.display())]
+pub struct BadPath(PathBuf);
+
+/// The name that a sandbox gives itself.
+const HOSTNAME: &str = "belljar";
+/// Covers for what is hidden; empty, and nothing in them can be told from nothing.
+const EMPTY_FOLDER: &str = ".belljar/folder";
+const EMPTY_FILE: &str = ".belljar/file";
+
+pub fn plan(powers: &Powers, host: &Host, mode: Mode) -> Result<Blueprint, BadPath> {
+    match mode {
+        Mode::Full => full(powers, host),
+        Mode::Reduced => reduced(powers, host),
+    }
+}
+
+fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
+    let Powers {
+        command,
+        files,
+        environment: _,
+        network,
+        limits,
+    } = powers;
+    let Network::Closed = network;
+    let mut steps = Vec::new();
+    let ceiling = ceiling(limits, &host.groups);
+
+    let (maps, inner) = identities(host.identity);
+    match maps {
+        Some(_) => steps.extend([Step::AwaitParent, Step::Become { user: 0, group: 0 }]),
+        None => {
+            if ceiling.is_some() {
+                steps.push(Step::AwaitParent);
+            }
+            if let Identity::Ordinary { user, group } = host.identity {
+                let to = |outside| Mapping { inside: 0, outside };
+                steps.push(Step::MapSelf {
+                    user: to(user),
+                    group: to(group),
+                });
+            }
+        }
+    }
+    steps.push(Step::DieWithParent);
+    if ceiling.is_some() {
+        steps.push(Step::HideControlGroups);
+    }
+    steps.push(Step::KeepMountsPrivate);
+    steps.push(Step::NewRoot {
+        size: number(limits.disk),
+        inodes: number(limits.inodes),
+    });
+    let prepared = root(&mut steps, files, host, inner)?;
+    steps.extend([
+        Step::SealRoot,
+        Step::ChangeRoot,
+        Step::Hostname(text(HOSTNAME)),
+        Step::RaiseLoopback,
+    ]);
+    if command.terminal {
+        steps.push(Step::OwnTerminal);
+    }
+    steps.extend([
+        Step::EnterUser {
+            user: Mapping {
+                inside: inner.0,
+                outside: 0,
+            },
+            group: Mapping {
+                inside: inner.1,
+                outside: 0,
+            },
+        },
+        Step::NewSession,
+        Step::NewKeyring,
+        Step::DropCapabilities { bounding: true },
+        Step::ForbidNewPrivileges,
+    ]);
+    lower_limits(&mut steps, limits);
+    if host.landlock > 0 {
+        steps.push(Step::Restrict(Landlock {
+            abi: host.landlock,
+            rules: landlock_rules(files)?,
+            refuse_tcp: false,
+        }));
+    }
+    let processors = by_affinity(limits, host);
+    let options = calls::Options {
+        no_sockets: false,
+        fixed_affinity: processors.is_some(),
+    };
+    steps.push(Step::Filter(filter::compile(&calls::rules(options))));
+    steps.push(Step::ForbidInspection);
+
+    let namespaces = Namespaces {
+        user: true,
+        mount: true,
+        pid: true,
+        network: true,
+        ipc: true,
+        hostname: true,
+        // Later, from within its groups, where there are any.
+        cgroup: ceiling.is_none(),
+    };
+    Ok(Blueprint {
+        namespaces,
+        maps,
+        prepared,
+        ceiling,
+        processors,
+        steps,
+    })
+}
+
+fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
+    let Powers {
+        command,
+        files,
+        environment: _,
+        network,
+        limits,
+    } = powers;
+    let Network::Closed = network;
+    let ceiling = ceiling(limits, &host.groups);
+    let mut steps = Vec::new();
+    if ceiling.is_some() {
+        steps.push(Step::AwaitParent);
+    }
+    steps.push(Step::DieWithParent);
+    if command.terminal {
+        steps.push(Step::OwnTerminal);
+    }
+    steps.extend([
+        Step::AdoptOrphans,
+        Step::NewSession,
+        Step::NewKeyring,
+        Step::DropCapabilities { bounding: false },
+        Step::ForbidNewPrivileges,
+    ]);
+    lower_limits(&mut steps, limits);
+    let mut rules = Vec::new();
+    for place in &files.places {
+        rules.push((path(&place.path)?, reach(place.access)));
+    }
+    for device in &host.devices {
+        rules.push((path(device)?, Reach::Devices));
+    }
+    rules.push((text("/proc"), Reach::Read));
+    let landlock = Landlock {
+        abi: host.landlock,
+        rules,
+        refuse_tcp: true,
+    };
+    steps.push(Step::Restrict(landlock));
+    let processors = by_affinity(limits, host);
+    let options = calls::Options {
+        no_sockets: true,
+        fixed_affinity: processors.is_some(),
+    };
+    steps.push(Step::Filter(filter::compile(&calls::rules(options))));
+    steps.push(Step::ForbidInspection);
+    Ok(Blueprint {
+        namespaces: Namespaces::NONE,
+        maps: None,
+        prepared: Vec::new(),
+        ceiling,
+        processors,
+        steps,
+    })
+}
+
+/// The maps that the parent writes, if it must, and who the payload is inside.
+fn identities(identity: Identity) -> (Option<(Mapping, Mapping)>, (u32, u32)) {
+    const ORDINARY: u32 = 1000;
+    match identity {
+        Identity::Ordinary { user, group } => {
+            let never_zero = |number| if number == 0 { ORDINARY } else { number };
+            (None, (never_zero(user), never_zero(group)))
+        }
+        Identity::Root { payload } => {
+            let mapping = Mapping {
+                inside: 0,
+                outside: payload,
+            };
+            (Some((mapping, mapping)), (ORDINARY, ORDINARY))
+        }
+        // Refused by `assess`; planned as if it were mapped to nobody so that `explain` can show it.
+        Identity::PowerlessRoot => (None, (ORDINARY, ORDINARY)),
+    }
+}
+
+fn ceiling(limits: &Limits, placement: &Placement) -> Option<Ceiling> {
+    let Limits {
+        wall_time: _,
+        millicpus,
+        cpu_time,
+        memory,
+        processes: _,
+        disk: _,
+        inodes: _,
+        open_files: _,
+        largest_file: _,
+        output: _,
+    } = limits;
+    let millicpus = match placement {
+        Placement::Nowhere { .. } => return None,
+        Placement::Unified { cpu: true, .. } | Placement::Older { cpu: Some(_), .. } => *millicpus,
+        Placement::Unified { cpu: false, .. } | Placement::Older { cpu: None, .. } => None,
+    };
+    Some(Ceiling {
+        memory: *memory,
+        millicpus,
+        count_cpu_time: cpu_time.is_some(),
+    })
+}
+
+/// Where no group limits the processors, fewer of them to run on does, in whole numbers.
+fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
+    let millicpus = limits.millicpus?;
+    let held = ceiling(limits, &host.groups).is_some_and(|ceiling| ceiling.millicpus.is_some());
+    let wanted = millicpus.div_ceil(1000);
+    (!held && wanted < host.processors).then_some(wanted)
+}
+
+/// The root, in two parts. First all that is ours, while nothing of the host's is mounted: so that no folder or
+/// file is ever made in one of the host's. Then the mounts, each over something that exists.
+fn root(
+    steps: &mut Vec<Step>,
+    files: &Files,
+    host: &Host,
+    inner: (u32, u32),
+) -> Result<Vec<Prepared>, BadPath> {
+    let Files {
+        places,
+        links,
+        hidden,
+        home,
+        user_name,
+    } = files;
+    let mut skeleton = Skeleton::default();
+    let covered = |path: &Path| {
+        places
+            .iter()
+            .any(|place| place.folder && path != place.path && path.starts_with(&place.path))
+    };
+    let exists = |path: &Path| places.iter().any(|place| path.starts_with(&place.path));
+
+    for (link, target) in links {
+        skeleton.link(link, target)?;
+    }
+    let scratch: Vec<(&Path, u32)> = [
+        (Path::new("/tmp"), 0o1777),
+        (Path::new("/dev/shm"), 0o1777),
+        (home.as_path(), 0o700),
+    ]
+    .into_iter()
+    .filter(|(path, _)| !exists(path))
+    .collect();
+    for (path, mode) in &scratch {
+        skeleton.folder(path, *mode)?;
+    }
+    for folder in ["/proc", "/dev/pts"] {
+        skeleton.folder(Path::new(folder), 0o755)?;
+    }
+    for (link, target) in [
+        ("/dev/ptmx", "pts/ptmx"),
+        ("/dev/fd", "/proc/self/fd"),
+        ("/dev/stdin", "/proc/self/fd/0"),
+        ("/dev/stdout", "/proc/self/fd/1"),
+        ("/dev/stderr", "/proc/self/fd/2"),
+        ("/var/tmp", "/tmp"),
+    ] {
+        if !exists(Path::new(link)) {
+            skeleton.link(Path::new(link), Path::new(target))?;
+        }
+    }
+    for device in &host.devices {
+        skeleton.file(device, 0o666, Vec::new())?;
+    }
+    for (file, contents) in own_files(inner, home, user_name) {
+        if !exists(Path::new(file)) {
+            skeleton.file(Path::new(file), 0o644, contents.into_bytes())?;
+        }
+    }
+    for place in places.iter().filter(|place| !covered(&place.path)) {
+        if place.folder {
+            skeleton.folder(&place.path, 0o755)?;
+        } else {
+            skeleton.file(&place.path, 0o644, Vec::new())?;
+        }
+    }
+    if !hidden.is_empty() {
+        skeleton.folder(&Path::new("/").join(EMPTY_FOLDER), 0o555)?;
+        skeleton.file(&Path::new("/").join(EMPTY_FILE), 0o444, Vec::new())?;
+    }
+    steps.append(&mut skeleton.steps);
+
+    // Outer mounts before inner ones, or the outer would hide the inner.
+    enum Mount<'a> {
+        Scratch,
+        Place(&'a Place),
+        Hide(bool),
+    }
+    let mut mounts: Vec<(&Path, Mount<'_>)> = scratch
+        .iter()
+        .map(|(path, _)| (*path, Mount::Scratch))
+        .collect();
+    mounts.extend(
+        places
+            .iter()
+            .map(|place| (place.path.as_path(), Mount::Place(place))),
+    );
+    mounts.extend(
+        hidden
+            .iter()
+            .map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))),
+    );
+    mounts.sort_by(|(left, _), (right, _)| left.cmp(right));
+
+    let mut prepared = Vec::new();
+    for (target, mount) in mounts {
+        match mount {
+            Mount::Scratch => steps.push(Step::Scratch {
+                path: relative(target)?,
+            }),
+            Mount::Hide(folder) => {
+                let cover = text(if folder { EMPTY_FOLDER } else { EMPTY_FILE });
+                steps.push(Step::Hide {
+                    path: relative(target)?,
+                    cover,
+                });
+            }
+            Mount::Place(place) => {
+                let attributes = match place.access {
+                    Access::Read => Attributes::READ_ONLY,
+                    Access::Write => Attributes::READ_WRITE,
+                };
+                let owner = match place.origin {
+                    // What only root may read of the system stays so.
+                    Origin::System => None,
+                    Origin::Toolchain | Origin::Workspace | Origin::Asked => Some(place.owner),
+                };
+                bind(steps, &mut prepared, host, &place.path, attributes, owner)?;
+            }
+        }
+    }
+    for device in &host.devices {
+        bind(steps, &mut prepared, host, device, Attributes::DEVICE, None)?;
+    }
+    steps.push(Step::Terminals {
+        path: text("dev/pts"),
+    });
+    steps.push(Step::Proc { path: text("proc") });
+    Ok(prepared)
+}
+
+fn bind(
+    steps: &mut Vec<Step>,
+    prepared: &mut Vec<Prepared>,
+    host: &Host,
+    from: &Path,
+    attributes: Attributes,
+    owner: Option<(u32, u32)>,
+) -> Result<(), BadPath> {
+    let source = match host.identity {
+        Identity::Ordinary { .. } | Identity::PowerlessRoot => Source::Path(path(from)?),
+        Identity::Root { .. } => {
+            prepared.push(Prepared {
+                step: steps.len(),
+                owner,
+            });
+            Source::Prepared {
+                path: path(from)?,
+                tree: None,
+            }
+        }
+    };
+    steps.push(Step::Bind {
+        source,
+        target: relative(from)?,
+        attributes,
+    });
+    Ok(())
+}
+
+/// Files of /etc that say who and where one is; the host's would say too much.
+fn own_files(
+    (user, group): (u32, u32),
+    home: &Path,
+    user_name: &str,
+) -> [(&'static str, String); 5] {
+    let home = home.display();
+    [
+        (
+            "/etc/passwd",
+            format!(
+                "root:x:0:0:root:/root:/usr/sbin/nologin\n\
+                 {user_name}:x:{user}:{group}::{home}:/bin/sh\n\
+                 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+            ),
+        ),
+        (
+            "/etc/group",
+            format!("root:x:0:\n{user_name}:x:{group}:\nnogroup:x:65534:\n"),
+        ),
+        ("/etc/hostname", format!("{HOSTNAME}\n")),
+        (
+            "/etc/hosts",
+            format!("127.0.0.1 localhost {HOSTNAME}\n::1 localhost ip6-localhost ip6-loopback\n"),
+        ),
+        (
+            "/etc/resolv.conf",
+            "# no network: no name server\n".to_owned(),
+        ),
+    ]
+}
+
+fn lower_limits(steps: &mut Vec<Step>, limits: &Limits) {
+    let Limits {
+        wall_time: _,
+        millicpus: _,
+        cpu_time,
+        memory: _,
+        processes,
+        disk: _,
+        inodes: _,
+        open_files,
+        largest_file,
+        output: _,
+    } = limits;
+    steps.extend([
+        // One byte: less than any core file, and the one value at which the kernel starts no helper either.
+        Step::Lower(Limit::Core, 1),
+        Step::Lower(Limit::Processes, *processes),
+        Step::Lower(Limit::OpenFiles, *open_files),
+        Step::Lower(Limit::FileSize, *largest_file),
+        Step::Lower(Limit::Nice, 0),
+        Step::Lower(Limit::RealtimePriority, 0),
+        Step::Lower(Limit::LockedMemory, 8 << 20),
+        Step::Lower(Limit::MessageQueues, 819_200),
+    ]);
+    if let Some(time) = cpu_time {
+        // For one process; the whole tree is the supervisor's business.
+        steps.push(Step::Lower(
+            Limit::CpuSeconds,
+            time.as_secs().saturating_add(1),
+        ));
+    }
+}
+
+fn landlock_rules(files: &Files) -> Result<Vec<(CString, Reach)>, BadPath> {
+    // All that can be seen may be read: the mounts decide what that is. Anything reached from elsewhere may not.
+    let mut rules = vec![(text("/"), Reach::Read), (text("/dev"), Reach::Devices)];
+    let covered = |path: &Path| {
+        files
+            .places
+            .iter()
+            .any(|place| path.starts_with(&place.path))
+    };
+    for scratch in [Path::new("/tmp"), Path::new("/dev/shm"), &files.home] {
+        if !covered(scratch) {
+            rules.push((path(scratch)?, Reach::Write));
+        }
+    }
+    for place in files
+        .places
+        .iter()
+        .filter(|place| place.access == Access::Write)
+    {
+        rules.push((path(&place.path)?, Reach::Write));
+    }
+    Ok(rules)
+}
+
+fn reach(access: Access) -> Reach {
+    match access {
+        Access::Read => Reach::Read,
+        Access::Write => Reach::Write,
+    }
+}
+
+/// Folders, files and links of the new root, each made once and after its parent.
+#[derive(Default)]
+struct Skeleton {
+    made: BTreeSet<PathBuf>,
+    steps: Vec<Step>,
+}
+
+impl Skeleton {
+    fn folder(&mut self, at: &Path, mode: u32) -> Result<(), BadPath> {
+        self.parents(at)?;
+        if self.made.insert(at.to_owned()) {
+            self.steps.push(Step::Directory {
+                path: relative(at)?,
+                mode,
+            });
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, at: &Path, mode: u32, contents: Vec<u8>) -> Result<(), BadPath> {
+        self.parents(at)?;
+        if self.made.insert(at.to_owned()) {
+            self.steps.push(Step::File {
+                path: relative(at)?,
+                mode,
+                contents,
+            });
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, at: &Path, target: &Path) -> Result<(), BadPath> {
+        self.parents(at)?;
+        if self.made.insert(at.to_owned()) {
+            self.steps.push(Step::Link {
+                path: relative(at)?,
+                target: path(target)?,
+            });
+        }
+        Ok(())
+    }
+
+    fn parents(&mut self, at: &Path) -> Result<(), BadPath> {
+        match at.parent() {
+            Some(parent) if parent != Path::new("/") => self.folder(parent, 0o755),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn relative(inside: &Path) -> Result<CString, BadPath> {
+    path(inside.strip_prefix("/").unwrap_or(inside))
+}
+
+fn path(path: &Path) -> Result<CString, BadPath> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| BadPath(path.to_owned()))
+}
+
+/// Of our own words, which have no zero byte in them.
+fn text(words: &str) -> CString {
+    CString::new(words.replace('\0', "")).unwrap_or_default()
+}
+
+fn number(value: u64) -> CString {
+    text(&value.to_string())
+}
+
+/// What the payload is told it may use, for `explain`.
+pub fn describe(blueprint: &Blueprint, command: &Command) -> Vec<model::Step> {
+    let by = |by: &'static str, does: String| model::Step { by, does };
+    let Namespaces {
+        user,
+        mount,
+        pid,
+        network,
+        ipc,
+        hostname,
+        cgroup,
+    } = blueprint.namespaces;
+    let names = [
+        (user, "user"),
+        (mount, "mount"),
+        (pid, "pid"),
+        (network, "network"),
+        (ipc, "ipc"),
+        (hostname, "hostname"),
+        (cgroup, "cgroup"),
+    ];
+    let names: Vec<&str> = names
+        .iter()
+        .filter(|(wanted, _)| *wanted)
+        .map(|(_, name)| *name)
+        .collect();
+    let mut steps = Vec::new();
+    if let Some(Ceiling {
+        memory, millicpus, ..
+    }) = blueprint.ceiling
+    {
+        let cpus = millicpus.map_or(String::new(), |millicpus| {
+            format!(", {} processors", f64::from(millicpus) / 1000.0)
+        });
+        steps.push(by("parent", format!("group    memory {memory}{cpus}")));
+    }
+    if let Some(processors) = blueprint.processors {
+        steps.push(by("parent", format!("affinity to {processors} processors")));
+    }
+    let namespaces = if names.is_empty() {
+        "fork".to_owned()
+    } else {
+        format!("fork     into new {}", names.join(" "))
+    };
+    steps.push(by("parent", namespaces));
+    if let Some((user, _)) = blueprint.maps {
+        steps.push(by(
+            "parent",
+            format!(
+                "map      user {} to {} of the host, group likewise",
+                user.inside, user.outside
+            ),
+        ));
+    }
+    steps.extend(
+        blueprint
+            .steps
+            .iter()
+            .map(|step| by("child", step.to_string())),
+    );
+    steps.push(by(
+        "child",
+        "fork     the payload; then only reap and pass signals on".to_owned(),
+    ));
+    let arguments: Vec<_> = command
+        .arguments
+        .iter()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    steps.push(by(
+        "payload",
+        format!("chdir    {}", command.directory.display()),
+    ));
+    steps.push(by(
+        "payload",
+        format!("exec     {} with {arguments:?}", command.program.display()),
+    ));
+    steps
+}

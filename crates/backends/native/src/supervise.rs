@@ -1,0 +1,400 @@
+//! Watches a raised sandbox to its end: answers refused calls, holds the limits that the kernel does not, passes
+//! signals and output on, and leaves nothing behind.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use guest::wire::{self, Report, Stage};
+use model::{Enforcement, Exit, Finished, Grant, Overrun, StartFailure, Timing, Usage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use sys::process::{self, Ended};
+use sys::{seccomp, signals};
+
+use crate::denials::Denials;
+use crate::groups::Group;
+use crate::launch::Raised;
+use crate::measure::Measure;
+use crate::terminal::Terminal;
+
+pub struct Supervised {
+    pub raised: Raised,
+    pub grant: Grant,
+    pub enforcement: Enforcement,
+    pub backend: &'static str,
+}
+
+/// How long somebody who was asked to end may take.
+const GRACE: Duration = Duration::from_secs(5);
+/// This many interrupts within a second mean it.
+const INSISTENCE: u32 = 3;
+
+impl model::Sandbox for Supervised {
+    fn supervise(self: Box<Self>) -> Result<Finished, StartFailure> {
+        let Supervised {
+            raised,
+            grant,
+            enforcement,
+            backend,
+        } = *self;
+        let mut watch = Watch::new(raised, &grant);
+        let watched = watch.until_the_end();
+        let Watch {
+            mut raised,
+            denials,
+            ended,
+            start_failure,
+            overrun,
+            terminal,
+            ..
+        } = watch;
+        // First of all that nothing of it lives on; then whether the watching itself went well.
+        let reaped = end(&raised);
+        drop(terminal);
+        let drained = raised.pumps.drain();
+        let elapsed = raised.started.elapsed();
+        let memory = raised.group.as_ref().and_then(Group::peak_memory);
+        let kills = raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
+        let removed = raised.group.take().map_or(Ok(()), Group::remove);
+        let restored = signals::restore(&raised.mask);
+
+        let lost = |what: &str, error: io::Error| StartFailure {
+            found: true,
+            message: format!("the run was ended because belljar could not {what}: {error}"),
+            fix: "please report this".to_owned(),
+        };
+        watched.map_err(|error| lost("watch it", error))?;
+        let (first, used) = reaped.map_err(|error| lost("end it", error))?;
+        drained.map_err(|error| lost("pass its output on", error))?;
+        removed.map_err(|error| lost("clean up", error))?;
+        restored.map_err(|error| lost("restore signals", error))?;
+        if let Some((stage, errno)) = start_failure {
+            return Err(cannot_start(stage, errno, &grant));
+        }
+        let exit = match (ended, first) {
+            (Some(Ended::Exited(code)), _) => Exit::Code(code),
+            (Some(Ended::Signalled(signal)), _) | (None, Ended::Signalled(signal)) => {
+                Exit::Signal(signal)
+            }
+            // The first process ended without a word about the payload: it was killed with all others.
+            (None, Ended::Exited(_)) => Exit::Signal(9),
+        };
+        let out_of_memory = kills > 0 && exit == Exit::Signal(9);
+        let accepted = enforcement
+            .walls
+            .iter()
+            .filter(|holding| holding.held != model::Held::Fully)
+            .map(|holding| (holding.wall, holding.held.clone()))
+            .collect();
+        Ok(Finished {
+            exit,
+            overrun: overrun.or(out_of_memory.then_some(Overrun::Memory)),
+            usage: Usage {
+                wall_time: elapsed,
+                user_time: used.user,
+                system_time: used.system,
+                peak_memory: memory.unwrap_or(used.peak_resident),
+                out_of_memory_kills: kills,
+            },
+            denials: denials.list,
+            denials_not_listed: denials.not_listed,
+            output_dropped: raised.pumps.dropped,
+            enforcement,
+            accepted_gaps: accepted,
+            backend: backend.to_owned(),
+            timing: raised
+                .steps
+                .into_iter()
+                .map(|(step, nanoseconds)| Timing { step, nanoseconds })
+                .collect(),
+        })
+    }
+}
+
+/// Ends the first process, and with it all others, and waits for that.
+fn end(raised: &Raised) -> io::Result<(Ended, process::Used)> {
+    match process::signal(raised.handle.as_fd(), 9) {
+        Ok(()) => {}
+        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
+        Err(error) => return Err(error),
+    }
+    let (_, ended, used) = process::wait(raised.pid, false)?.ok_or(io::ErrorKind::NotFound)?;
+    Ok((ended, used))
+}
+
+struct Watch {
+    raised: Raised,
+    denials: Denials,
+    measure: Measure,
+    terminal: Option<Terminal>,
+    deadline: Option<Instant>,
+    /// When somebody who was asked to end will be ended.
+    grace: Option<Instant>,
+    interrupts: (u32, Instant),
+    ended: Option<Ended>,
+    start_failure: Option<(Stage, i32)>,
+    overrun: Option<Overrun>,
+}
+
+impl Watch {
+    fn new(mut raised: Raised, grant: &Grant) -> Watch {
+        let limits = &grant.powers().limits;
+        if let Some(listener) = &raised.listener {
+            // Only for speed: older kernels answer no, and nothing changes.
+            seccomp::prefer_same_cpu(listener.as_fd());
+        }
+        let terminal = raised.terminal.take().map(Terminal::new);
+        Watch {
+            deadline: limits.wall_time.map(|time| raised.started + time),
+            measure: Measure::new(raised.pid, grant, raised.group.is_some()),
+            raised,
+            denials: Denials::default(),
+            terminal,
+            grace: None,
+            interrupts: (0, Instant::now()),
+            ended: None,
+            start_failure: None,
+            overrun: None,
+        }
+    }
+
+    fn until_the_end(&mut self) -> io::Result<()> {
+        loop {
+            let now = Instant::now();
+            if let Some(overrun) = self.overrun_at(now)? {
+                self.overrun = Some(overrun);
+                return Ok(());
+            }
+            let ready = self.wait_for_something(now)?;
+            if ready.refused
+                && let Some(listener) = &self.raised.listener
+            {
+                self.denials.answer_next(listener.as_fd())?;
+            }
+            if ready.output {
+                self.raised.pumps.pump()?;
+            }
+            if ready.terminal
+                && let Some(terminal) = &mut self.terminal
+            {
+                terminal.pump()?;
+            }
+            while ready.signal
+                && let Some(signal) = signals::read(self.raised.signals.as_fd())?
+            {
+                self.pass_on(signal)?;
+            }
+            if ready.wire && self.hear()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Which limit is over, if any.
+    fn overrun_at(&mut self, now: Instant) -> io::Result<Option<Overrun>> {
+        let past = |moment: Option<Instant>| moment.is_some_and(|moment| now >= moment);
+        if past(self.deadline) {
+            return Ok(Some(Overrun::WallTime));
+        }
+        if past(self.grace) {
+            return Ok(Some(Overrun::Cancelled));
+        }
+        self.measure.overrun(now, self.raised.group.as_ref())
+    }
+
+    fn wait_for_something(&self, now: Instant) -> io::Result<Ready> {
+        let mut sources: Vec<(What, BorrowedFd<'_>)> = vec![
+            (What::Wire, self.raised.wire.as_fd()),
+            (What::Signal, self.raised.signals.as_fd()),
+        ];
+        sources.extend(
+            self.raised
+                .listener
+                .iter()
+                .map(|listener| (What::Refused, listener.as_fd())),
+        );
+        sources.extend(
+            self.raised
+                .pumps
+                .descriptors()
+                .map(|pump| (What::Output, pump)),
+        );
+        sources.extend(
+            self.terminal
+                .iter()
+                .flat_map(|terminal| terminal.descriptors().map(|fd| (What::Terminal, fd))),
+        );
+        let mut list: Vec<_> = sources
+            .iter()
+            .map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+            .collect();
+
+        let next = [self.deadline, self.grace, self.measure.next()]
+            .into_iter()
+            .flatten()
+            .min();
+        let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
+        match poll(&mut list, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |what: What| {
+            sources
+                .iter()
+                .zip(&list)
+                .any(|((source, _), polled)| *source == what && !polled.revents().is_empty())
+        };
+        Ok(Ready {
+            wire: is_ready(What::Wire),
+            signal: is_ready(What::Signal),
+            // A filter that nobody is behind any more only hangs up.
+            refused: sources.iter().zip(&list).any(|((source, _), polled)| {
+                *source == What::Refused && polled.revents().contains(PollFlags::IN)
+            }),
+            output: is_ready(What::Output),
+            terminal: is_ready(What::Terminal),
+        })
+    }
+
+    /// What the first process says. True when there is nothing more to wait for.
+    fn hear(&mut self) -> io::Result<bool> {
+        match wire::receive(self.raised.wire.as_fd())? {
+            None => Ok(true),
+            Some((Report::CannotStart { stage, errno }, _)) => {
+                self.start_failure = Some((stage, errno));
+                Ok(false)
+            }
+            Some((Report::Ended { status }, _)) => {
+                self.ended = Some(Ended::from_status(status));
+                Ok(true)
+            }
+            Some((report, _)) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("unexpected {report:?}"),
+            )),
+        }
+    }
+
+    /// Signals to us are meant for the payload; the first process hands them on to its whole group.
+    fn pass_on(&mut self, signal: i32) -> io::Result<()> {
+        let now = Instant::now();
+        match signal {
+            SIGCHLD | SIGPIPE => return Ok(()),
+            SIGTERM | SIGHUP | SIGQUIT => self.grace = self.grace.or(Some(now + GRACE)),
+            SIGINT => {
+                let (count, since) = self.interrupts;
+                self.interrupts = if now - since < Duration::from_secs(1) {
+                    (count + 1, since)
+                } else {
+                    (1, now)
+                };
+                // Without somebody at a terminal who could press it again, once must do.
+                if !rustix::termios::isatty(rustix::stdio::stdin()) {
+                    self.grace = self.grace.or(Some(now + GRACE));
+                } else if self.interrupts.0 >= INSISTENCE {
+                    self.grace = Some(now);
+                }
+            }
+            SIGWINCH => {
+                return self.terminal.as_ref().map_or(Ok(()), Terminal::resize);
+            }
+            SIGTSTP | SIGTTIN | SIGTTOU => {
+                // As in a shell: the whole job stops, we last; and all go on together.
+                self.tell(SIGSTOP_TO_GROUP)?;
+                signals::stop_self()?;
+                return self.tell(SIGCONT);
+            }
+            _ => {}
+        }
+        self.tell(signal)
+    }
+
+    fn tell(&self, signal: i32) -> io::Result<()> {
+        match process::signal(self.raised.handle.as_fd(), signal) {
+            Err(error) if error.raw_os_error() != Some(Errno::SRCH.raw_os_error()) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+const SIGHUP: i32 = 1;
+const SIGINT: i32 = 2;
+const SIGQUIT: i32 = 3;
+const SIGPIPE: i32 = 13;
+const SIGTERM: i32 = 15;
+const SIGCHLD: i32 = 17;
+const SIGCONT: i32 = 18;
+const SIGTSTP: i32 = 20;
+const SIGTTIN: i32 = 21;
+const SIGTTOU: i32 = 22;
+const SIGWINCH: i32 = 28;
+/// The first process of a pid namespace can't be stopped, but it passes this on, and stopping is its default.
+const SIGSTOP_TO_GROUP: i32 = SIGTSTP;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Wire,
+    Signal,
+    Refused,
+    Output,
+    Terminal,
+}
+
+struct Ready {
+    wire: bool,
+    signal: bool,
+    refused: bool,
+    output: bool,
+    terminal: bool,
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    // Rounded up, so that a wait never ends just before its moment.
+    let duration = duration + Duration::from_micros(1);
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
+    }
+}
+
+fn cannot_start(stage: Stage, errno: i32, grant: &Grant) -> StartFailure {
+    let command = &grant.powers().command;
+    let error = io::Error::from_raw_os_error(errno);
+    let program = command.program.display();
+    let errno = Errno::from_raw_os_error(errno);
+    let (found, message, fix) = match (stage, errno) {
+        (Stage::WorkingDirectory, _) => (
+            true,
+            format!("cannot enter `{}`: {error}", command.directory.display()),
+            "choose a folder that the sandbox can see with `--cwd`".to_owned(),
+        ),
+        (Stage::Fork | Stage::Terminal, _) => (true, format!("cannot start `{program}`: {error}"), "see `belljar doctor`".to_owned()),
+        (Stage::Execute, Errno::NOENT) => (
+            false,
+            format!("cannot run `{program}`: it, or the interpreter or loader it names, is not there"),
+            "check the path, and its first line if it is a script; `--read PATH` shows the sandbox more".to_owned(),
+        ),
+        (Stage::Execute, Errno::ACCESS) => (
+            true,
+            format!("cannot run `{program}`: {error}"),
+            "make it executable (`chmod +x`), or name its interpreter".to_owned(),
+        ),
+        (Stage::Execute, Errno::TOOBIG) => (
+            true,
+            format!("cannot run `{program}`: its arguments and environment are too long"),
+            "pass them in a file or on standard input".to_owned(),
+        ),
+        (Stage::Execute, Errno::NOEXEC) => (
+            true,
+            format!("cannot run `{program}`: it is neither a program for this machine nor a script with a `#!` line"),
+            "name its interpreter: `belljar run -- sh FILE`".to_owned(),
+        ),
+        (Stage::Execute, _) => (true, format!("cannot run `{program}`: {error}"), "see `belljar doctor`".to_owned()),
+    };
+    StartFailure {
+        found,
+        message,
+        fix,
+    }
+}

@@ -1,0 +1,17 @@
+//! The binary: chooses the parts and joins them.
+
+use std::process::ExitCode;
+
+use engine::Engine;
+use model::Backend;
+
+/// Every backend, the strongest first. A new one is a line here.
+fn backends() -> Vec<Box<dyn Backend>> {
+    vec![Box::new(native::Native::new())]
+}
+
+fn main() -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    let engine = Engine::new(backends(), version);
+    ExitCode::from(cli::answer(std::env::args_os(), &engine, version))
+}

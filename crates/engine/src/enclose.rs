@@ -1,0 +1,79 @@
+//! From a grant to a sandbox: in the strongest backend that holds it, or not at all.
+
+use model::{Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure};
+
+use crate::refused;
+
+pub fn choose<'a>(
+    backends: &'a [Box<dyn Backend>],
+    request: &Request,
+) -> Result<&'a dyn Backend, Outcome> {
+    let found = match &request.backend {
+        None => backends.first(),
+        Some(name) => backends.iter().find(|backend| backend.name() == name),
+    };
+    found.map(AsRef::as_ref).ok_or_else(|| {
+        let names: Vec<_> = backends.iter().map(|backend| backend.name()).collect();
+        crate::judge::usage(
+            format!(
+                "there is no backend called `{}`",
+                request
+                    .backend
+                    .as_deref()
+                    .unwrap_or_default()
+                    .escape_debug()
+            ),
+            &format!("the backends are: {}", names.join(", ")),
+        )
+    })
+}
+
+pub fn in_the_strongest(
+    backends: &[Box<dyn Backend>],
+    request: &Request,
+    grant: &Grant,
+) -> Result<Box<dyn Sandbox>, Outcome> {
+    let backend = choose(backends, request)?;
+    let enforcement = backend.assess(grant);
+    check(&enforcement, grant)?;
+    backend
+        .open(grant, request.trace)
+        .map_err(Outcome::NotSetUp)
+}
+
+/// Every wall is held as well as the grant demands, and a wall nobody speaks of is not held.
+fn check(enforcement: &Enforcement, grant: &Grant) -> Result<(), Outcome> {
+    if let Some(wall) = enforcement.unreported().next() {
+        return Err(refused(
+            "walls.reported",
+            format!("the backend says nothing of the wall `{wall}`"),
+            "please report this",
+        ));
+    }
+    let gaps: Vec<_> = enforcement.gaps(grant.accepted()).collect();
+    let Some(first) = gaps.first() else {
+        return Ok(());
+    };
+    let why = match &first.held {
+        Held::Fully => String::new(),
+        Held::Partly(why) => format!("is only partly held: {why}"),
+        Held::Not(why) => format!("is not held: {why}"),
+    };
+    let others = match gaps.len() {
+        1 => String::new(),
+        count => format!(" (and {} more walls)", count - 1),
+    };
+    let flags: Vec<_> = gaps
+        .iter()
+        .map(|gap| format!("--accept-gap {}", gap.wall))
+        .collect();
+    Err(Outcome::NotSetUp(SetupFailure {
+        wall: Some(first.wall),
+        message: format!("the wall `{}` {why}{others}", first.wall),
+        fix: format!(
+            "{}; or run without, which the result will say: {}",
+            first.fix,
+            flags.join(" ")
+        ),
+    }))
+}

@@ -1,0 +1,82 @@
+//! The command line: words to requests, outcomes to words. No logic: whatever is decided is decided elsewhere.
+
+mod arguments;
+mod doctor;
+mod explain;
+mod result;
+mod run;
+mod words;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::error::ErrorKind;
+use model::Service;
+
+/// Could not be set up, or wrong usage.
+const NOT_SET_UP: u8 = 125;
+
+/// Does what the words say and returns the exit code.
+pub fn answer(
+    words: impl IntoIterator<Item = OsString>,
+    service: &dyn Service,
+    version: &'static str,
+) -> u8 {
+    let matches = match arguments::command(version).try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(error) => return complain(&error),
+    };
+    match matches.subcommand() {
+        Some(("run", matches)) => run::run(matches, service),
+        Some(("explain", matches)) => explain::explain(matches, service),
+        Some(("doctor", matches)) => doctor::doctor(matches, service),
+        Some(("completions", matches)) => completions(matches, version),
+        _ => NOT_SET_UP,
+    }
+}
+
+/// Help is an answer; anything else is one line, with what to do about it.
+fn complain(error: &clap::Error) -> u8 {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return match error.print() {
+            Ok(()) => 0,
+            Err(_) => 1,
+        };
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        words::say(&error.render().to_string());
+        return NOT_SET_UP;
+    }
+    let text = error.render().to_string();
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"));
+    let line: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect();
+    let line = line.join("; ");
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    words::say(&format!("belljar: {line}; see `belljar --help`"));
+    NOT_SET_UP
+}
+
+fn completions(matches: &clap::ArgMatches, version: &'static str) -> u8 {
+    let Some(shell) = matches.get_one::<clap_complete::Shell>("shell") else {
+        return NOT_SET_UP;
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(
+        *shell,
+        &mut arguments::command(version),
+        "belljar",
+        &mut script,
+    );
+    match std::io::stdout().write_all(&script) {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}

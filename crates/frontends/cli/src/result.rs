@@ -1,0 +1,121 @@
+//! The result as programs read it. A wire type: changes to the model do not change it by themselves.
+
+use model::{Denial, Enforcement, Exit, Outcome, Overrun, Timing, Usage};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct ResultObject<'a> {
+    version: u32,
+    outcome: &'static str,
+    /// What belljar itself exits with.
+    code: u8,
+    exit: Option<i32>,
+    signal: Option<i32>,
+    overrun: Option<Overrun>,
+    usage: Option<Usage>,
+    denials: &'a [Denial],
+    denials_not_listed: u64,
+    output_dropped: u64,
+    backend: Option<&'a str>,
+    enforcement: Option<&'a Enforcement>,
+    accepted_gaps: Vec<&'static str>,
+    error: Option<ErrorObject<'a>>,
+    #[serde(skip_serializing_if = "<[Timing]>::is_empty")]
+    timing: &'a [Timing],
+}
+
+#[derive(Serialize)]
+struct ErrorObject<'a> {
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    fix: &'a str,
+}
+
+/// What belljar exits with.
+pub fn code(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Ran(finished) => match (finished.overrun, finished.exit) {
+            (Some(Overrun::WallTime), _) => 124,
+            (_, Exit::Code(code)) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),
+            (_, Exit::Signal(signal)) => u8::try_from(128 + (signal & 0x7f)).unwrap_or(u8::MAX),
+        },
+        Outcome::Refused(_) => 123,
+        Outcome::NotSetUp(_) => 125,
+        Outcome::NotStarted(failure) if failure.found => 126,
+        Outcome::NotStarted(_) => 127,
+    }
+}
+
+pub fn object(outcome: &Outcome) -> ResultObject<'_> {
+    let mut object = ResultObject {
+        version: 1,
+        outcome: "",
+        code: code(outcome),
+        exit: None,
+        signal: None,
+        overrun: None,
+        usage: None,
+        denials: &[],
+        denials_not_listed: 0,
+        output_dropped: 0,
+        backend: None,
+        enforcement: None,
+        accepted_gaps: Vec::new(),
+        error: None,
+        timing: &[],
+    };
+    match outcome {
+        Outcome::Ran(finished) => {
+            object.outcome = "ran";
+            match finished.exit {
+                Exit::Code(code) => object.exit = Some(code),
+                Exit::Signal(signal) => object.signal = Some(signal),
+            }
+            object.overrun = finished.overrun;
+            object.usage = Some(finished.usage);
+            object.denials = &finished.denials;
+            object.denials_not_listed = finished.denials_not_listed;
+            object.output_dropped = finished.output_dropped;
+            object.backend = Some(&finished.backend);
+            object.enforcement = Some(&finished.enforcement);
+            object.accepted_gaps = finished
+                .accepted_gaps
+                .iter()
+                .map(|(wall, _)| wall.name())
+                .collect();
+            object.timing = &finished.timing;
+        }
+        Outcome::Refused(refusal) => {
+            object.outcome = "refused";
+            object.error = Some(ErrorObject {
+                message: &refusal.message,
+                wall: None,
+                rule: Some(&refusal.rule),
+                fix: &refusal.hint,
+            });
+        }
+        Outcome::NotSetUp(failure) => {
+            object.outcome = "not-set-up";
+            let wall = failure.wall.map(|wall| wall.name());
+            object.error = Some(ErrorObject {
+                message: &failure.message,
+                wall,
+                rule: None,
+                fix: &failure.fix,
+            });
+        }
+        Outcome::NotStarted(failure) => {
+            object.outcome = "not-started";
+            object.error = Some(ErrorObject {
+                message: &failure.message,
+                wall: None,
+                rule: None,
+                fix: &failure.fix,
+            });
+        }
+    }
+    object
+}

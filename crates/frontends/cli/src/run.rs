@@ -1,0 +1,138 @@
+//! `belljar run`: the command's own input, output and exit code pass through; ours is one line at the end.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::ArgMatches;
+use model::{Denial, Exit, Finished, Outcome, Overrun, Service};
+
+use crate::{NOT_SET_UP, arguments, result, words};
+
+pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
+    // Opened before anything runs: a result that can't be written is found out in time.
+    let file = match matches
+        .get_one::<PathBuf>("result-file")
+        .map(|path| (path, File::create(path)))
+    {
+        None => None,
+        Some((_, Ok(file))) => Some(file),
+        Some((path, Err(error))) => {
+            words::say(&format!(
+                "belljar: cannot write the result to `{}`: {error}; choose another file",
+                path.display()
+            ));
+            return NOT_SET_UP;
+        }
+    };
+    let outcome = service.run(&arguments::request(matches));
+    let code = result::code(&outcome);
+    if let Some(mut file) = file
+        && let Err(error) = write_result(&mut file, &outcome)
+    {
+        words::say(&format!("belljar: cannot write the result: {error}"));
+    }
+    if matches.get_flag("json") {
+        words::say(&serde_json::to_string(&result::object(&outcome)).unwrap_or_default());
+    } else if !matches.get_flag("quiet") || !matches!(outcome, Outcome::Ran(_)) {
+        words::say(&summary(&outcome));
+    }
+    code
+}
+
+fn write_result(file: &mut File, outcome: &Outcome) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *file, &result::object(outcome))?;
+    file.write_all(b"\n")
+}
+
+/// One line that says how it ended.
+pub fn summary(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Ran(finished) => ran(finished),
+        Outcome::Refused(refusal) => {
+            format!(
+                "belljar: refused: {}; rule: {}; hint: {}",
+                refusal.message, refusal.rule, refusal.hint
+            )
+        }
+        Outcome::NotSetUp(failure) => format!("belljar: {}; fix: {}", failure.message, failure.fix),
+        Outcome::NotStarted(failure) => {
+            format!("belljar: {}; fix: {}", failure.message, failure.fix)
+        }
+    }
+}
+
+fn ran(finished: &Finished) -> String {
+    let ended = match (finished.overrun, finished.exit) {
+        (Some(Overrun::WallTime), _) => "ended at the time limit".to_owned(),
+        (Some(Overrun::CpuTime), _) => "ended at the processor-time limit".to_owned(),
+        (Some(Overrun::Memory), _) => "ended at the memory limit".to_owned(),
+        (Some(Overrun::Disk), _) => "ended at the disk limit".to_owned(),
+        (Some(Overrun::Cancelled), _) => "ended on request".to_owned(),
+        (None, Exit::Code(code)) => format!("exit {code}"),
+        (None, Exit::Signal(signal)) => format!("ended by signal {signal}"),
+    };
+    let usage = &finished.usage;
+    let mut line = format!(
+        "belljar: {ended} after {}, {}",
+        words::time(usage.wall_time),
+        words::size(usage.peak_memory)
+    );
+    if usage.out_of_memory_kills > 0 && finished.overrun != Some(Overrun::Memory) {
+        line += &format!(
+            "; {} process(es) ended for want of memory",
+            usage.out_of_memory_kills
+        );
+    }
+    if finished.output_dropped > 0 {
+        line += &format!(
+            "; {} of output dropped",
+            words::size(finished.output_dropped)
+        );
+    }
+    if !finished.denials.is_empty() {
+        line += &format!(
+            "; denied: {}",
+            denials(&finished.denials, finished.denials_not_listed)
+        );
+    }
+    let gaps: Vec<_> = finished
+        .accepted_gaps
+        .iter()
+        .map(|(wall, held)| match held {
+            model::Held::Not(_) => format!("no {wall}"),
+            _ => format!("{wall} partly held"),
+        })
+        .collect();
+    if !gaps.is_empty() {
+        line += &format!("; {}", gaps.join(", "));
+    }
+    line
+}
+
+fn denials(list: &[Denial], not_listed: u64) -> String {
+    const SHOWN: usize = 3;
+    let one = |denial: &Denial| {
+        let detail = denial
+            .detail
+            .as_ref()
+            .map_or(String::new(), |detail| format!(" ({detail})"));
+        let times = if denial.times > 1 {
+            format!(" ×{}", denial.times)
+        } else {
+            String::new()
+        };
+        format!("{} {}{detail}{times}", denial.program, denial.call)
+    };
+    let mut text = list
+        .iter()
+        .take(SHOWN)
+        .map(one)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = list.len().saturating_sub(SHOWN) as u64 + not_listed;
+    if more > 0 {
+        text += &format!(" and {more} more");
+    }
+    text
+}

@@ -1,0 +1,404 @@
+//! The first process: follows its orders, starts the payload, reaps, passes signals on, reports the end.
+//!
+//! By the time the payload runs it has given up every power: no capability, no descriptor but the wire, the
+//! same filter and the same Landlock domain as the payload, and nobody inside may look into it.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use sys::mounts::Attributes;
+use sys::process::{Alone, Namespaces, Strings};
+use sys::{identity, limits, mounts, network, process, seccomp, signals};
+
+use crate::restrict::restrict;
+use crate::step::{Source, Step};
+use crate::wire::{self, Report, Stage};
+
+/// Everything the child needs to know, made before the fork.
+pub struct Orders {
+    pub steps: Vec<Step>,
+    pub payload: Payload,
+    /// The signal mask that the payload gets: the caller's.
+    pub mask: signals::Mask,
+    /// Report how long each step took.
+    pub trace: bool,
+}
+
+pub struct Payload {
+    pub program: CString,
+    pub arguments: Strings,
+    pub environment: Strings,
+    pub directory: CString,
+    pub terminal: bool,
+}
+
+/// Never returns. Whatever goes wrong is reported, and ends this process before the payload starts.
+pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
+    let wire_at = wire.as_fd();
+    let mut state = State {
+        wire: wire_at,
+        own: None,
+        root: None,
+        listener: None,
+        terminal: None,
+        user_terminal: None,
+    };
+    // What we make has the mode that its step says; the payload gets the caller's habit back.
+    let umask = rustix::process::umask(Mode::empty());
+    let mut since = Instant::now();
+    for (step, order) in (0u32..).zip(&orders.steps) {
+        if let Err(error) = state.take(order) {
+            fail(
+                wire_at,
+                Report::Failed {
+                    step,
+                    errno: error.raw_os_error().unwrap_or(libc_eio()),
+                },
+            );
+        }
+        if orders.trace {
+            let now = Instant::now();
+            let nanoseconds = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
+            or_end(wire::send(wire_at, Report::Done { step, nanoseconds }, &[]));
+            since = Instant::now();
+        }
+    }
+    state.announce();
+    let State { user_terminal, .. } = state;
+    let pid = match process::fork(alone) {
+        Ok(None) => start(orders, wire_at, user_terminal, umask),
+        Ok(Some(pid)) => pid,
+        Err(error) => fail(wire_at, cannot_start(Stage::Fork, &error)),
+    };
+    // From here on, nothing but the wire: not even the caller's input and output.
+    drop(user_terminal);
+    or_end(process::close_all_from(0, wire_at.as_raw_fd()));
+    let status = reap_until(pid);
+    or_end(wire::send(wire_at, Report::Ended { status }, &[]));
+    process::exit(0)
+}
+
+/// Tries steps and ends, with nothing started. For finding out what a host can do.
+pub fn rehearse(steps: &[Step], wire: OwnedFd) -> ! {
+    let wire_at = wire.as_fd();
+    let mut state = State {
+        wire: wire_at,
+        own: None,
+        root: None,
+        listener: None,
+        terminal: None,
+        user_terminal: None,
+    };
+    for (step, order) in (0u32..).zip(steps) {
+        if let Err(error) = state.take(order) {
+            fail(
+                wire_at,
+                Report::Failed {
+                    step,
+                    errno: error.raw_os_error().unwrap_or(libc_eio()),
+                },
+            );
+        }
+    }
+    or_end(wire::send(wire_at, Report::Ended { status: 0 }, &[]));
+    process::exit(0)
+}
+
+/// The payload: the last of our own code before the program.
+fn start(orders: &Orders, wire: BorrowedFd<'_>, terminal: Option<OwnedFd>, umask: Mode) -> ! {
+    let payload = &orders.payload;
+    rustix::process::umask(umask);
+    let begin = || -> Result<std::convert::Infallible, (Stage, io::Error)> {
+        process::new_session().map_err(|error| (Stage::Terminal, error))?;
+        if let Some(terminal) = &terminal {
+            let take = || -> io::Result<()> {
+                process::take_terminal(terminal.as_fd())?;
+                rustix::stdio::dup2_stdin(terminal)?;
+                rustix::stdio::dup2_stdout(terminal)?;
+                Ok(rustix::stdio::dup2_stderr(terminal)?)
+            };
+            take().map_err(|error| (Stage::Terminal, error))?;
+        }
+        rustix::process::chdir(&*payload.directory)
+            .map_err(|error| (Stage::WorkingDirectory, error.into()))?;
+        signals::reset_actions();
+        signals::restore(&orders.mask).map_err(|error| (Stage::Execute, error))?;
+        process::close_on_exec_from(3).map_err(|error| (Stage::Execute, error))?;
+        Err((
+            Stage::Execute,
+            process::execute(&payload.program, &payload.arguments, &payload.environment),
+        ))
+    };
+    let Err((stage, error)) = begin();
+    fail(wire, cannot_start(stage, &error))
+}
+
+fn cannot_start(stage: Stage, error: &io::Error) -> Report {
+    Report::CannotStart {
+        stage,
+        errno: error.raw_os_error().unwrap_or(libc_eio()),
+    }
+}
+
+/// Reports and ends. If even that fails, the closed wire tells the parent as much.
+fn fail(wire: BorrowedFd<'_>, report: Report) -> ! {
+    match wire::send(wire, report, &[]) {
+        Ok(()) | Err(_) => process::exit(125),
+    }
+}
+
+/// A parent that can't be told is gone, and we with it.
+fn or_end<T>(result: io::Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(_) => process::exit(125),
+    }
+}
+
+fn libc_eio() -> i32 {
+    rustix::io::Errno::IO.raw_os_error()
+}
+
+/// Waits until the payload ends, reaping every orphan and passing on what the parent signals.
+fn reap_until(payload: i32) -> i32 {
+    const CHILD: i32 = rustix::process::Signal::CHILD.as_raw();
+    loop {
+        match or_end(signals::take_next()) {
+            CHILD => {
+                while let Ok(Some((pid, ended, _))) = process::wait(-1, true) {
+                    if pid == payload {
+                        return match ended {
+                            process::Ended::Exited(code) => code << 8,
+                            process::Ended::Signalled(signal) => signal,
+                        };
+                    }
+                }
+            }
+            // To the payload's whole group, as a terminal would; it may have ended this very moment.
+            signal => match process::kill(-payload, signal) {
+                Ok(()) | Err(_) => {}
+            },
+        }
+    }
+}
+
+struct State<'a> {
+    wire: BorrowedFd<'a>,
+    /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
+    own: Option<OwnedFd>,
+    root: Option<OwnedFd>,
+    listener: Option<OwnedFd>,
+    terminal: Option<OwnedFd>,
+    user_terminal: Option<OwnedFd>,
+}
+
+impl State<'_> {
+    fn take(&mut self, step: &Step) -> io::Result<()> {
+        match step {
+            Step::AwaitParent => wire::await_release(self.wire)?,
+            Step::MapSelf { user, group } => identity::map_self(*user, *group)?,
+            Step::Become { user, group } => {
+                identity::become_only(*user, *group)?;
+                // A change of identity hides our own /proc files from us, and we have a map to write.
+                process::permit_inspection()?;
+            }
+            Step::DieWithParent => {
+                process::die_with_parent()?;
+                wire::parent_lives(self.wire)?;
+            }
+            Step::HideControlGroups => process::unshare(Namespaces {
+                cgroup: true,
+                ..Namespaces::NONE
+            })?,
+            Step::KeepMountsPrivate => mounts::keep_private()?,
+            Step::NewRoot { size, inodes } => self.new_root(size, inodes)?,
+            Step::Directory { path, mode } => {
+                match rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(*mode)) {
+                    Ok(()) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Step::File {
+                path,
+                mode,
+                contents,
+            } => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(*mode))?;
+                let mut rest = contents.as_slice();
+                while !rest.is_empty() {
+                    rest = &rest[rustix::io::write(&file, rest)?..];
+                }
+            }
+            Step::Link { path, target } => rustix::fs::symlinkat(target, CWD, path)?,
+            Step::Bind {
+                source,
+                target,
+                attributes,
+            } => self.bind(source, target, *attributes)?,
+            Step::Scratch { path } => {
+                let place = self.beneath(path)?;
+                self.cover(place.as_fd(), place.as_fd(), Attributes::READ_WRITE)?;
+            }
+            Step::Overlay {
+                lower,
+                upper,
+                work,
+                target,
+            } => {
+                let folders = [
+                    (c"lowerdir", lower),
+                    (c"upperdir", upper),
+                    (c"workdir", work),
+                ];
+                let settings = folders.map(|(key, folder)| (key, Some(folder.as_c_str())));
+                let overlay = mounts::create(c"overlay", &settings, Attributes::READ_WRITE)?;
+                mounts::attach(overlay.as_fd(), self.beneath(target)?.as_fd())?;
+            }
+            Step::Hide { path, cover } => match self.beneath(path) {
+                Ok(place) => {
+                    let cover = self.beneath(cover)?;
+                    self.cover(cover.as_fd(), place.as_fd(), Attributes::READ_ONLY)?;
+                }
+                // Gone since we looked, so there is nothing to hide.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            },
+            Step::Proc { path } => {
+                // Processes that may not be inspected, ours first of all, are not even listed.
+                let settings = [(c"hidepid", Some(c"invisible"))];
+                let proc = mounts::create(c"proc", &settings, Attributes::READ_ONLY)?;
+                mounts::attach(proc.as_fd(), self.beneath(path)?.as_fd())?;
+            }
+            Step::Terminals { path } => {
+                let settings = [
+                    (c"newinstance", None),
+                    (c"ptmxmode", Some(c"0666")),
+                    (c"mode", Some(c"0620")),
+                ];
+                let devpts = mounts::create(c"devpts", &settings, Attributes::DEVICE)?;
+                mounts::attach(devpts.as_fd(), self.beneath(path)?.as_fd())?;
+            }
+            Step::SealRoot => {
+                let root = self.root.as_ref().ok_or(io::ErrorKind::NotFound)?;
+                mounts::seal(root.as_fd())?;
+            }
+            Step::ChangeRoot => {
+                let host_proc = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                self.own = Some(rustix::fs::open(c"/proc/self", host_proc, Mode::empty())?);
+                mounts::change_root_to_here()?;
+                self.root = None;
+            }
+            Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
+            Step::RaiseLoopback => network::raise_loopback()?,
+            Step::EnterUser { user, group } => {
+                process::unshare(Namespaces {
+                    user: true,
+                    ..Namespaces::NONE
+                })?;
+                let own = self.own.take().ok_or(io::ErrorKind::NotFound)?;
+                identity::map_self_at(own.as_fd(), *user, *group)?;
+                process::die_with_parent()?;
+            }
+            Step::NewSession => process::new_session()?,
+            Step::NewKeyring => identity::join_new_keyring()?,
+            Step::AdoptOrphans => process::adopt_orphans()?,
+            Step::DropCapabilities { bounding: true } => sys::capabilities::drop_all()?,
+            Step::DropCapabilities { bounding: false } => sys::capabilities::drop_current()?,
+            Step::ForbidNewPrivileges => process::forbid_new_privileges()?,
+            Step::Lower(limit, value) => limits::lower(*limit, *value)?,
+            Step::OwnTerminal => self.own_terminal()?,
+            Step::Restrict(landlock) => restrict(landlock)?,
+            Step::Filter(program) => self.listener = Some(seccomp::install(program)?),
+            Step::ForbidInspection => process::forbid_inspection()?,
+        }
+        Ok(())
+    }
+
+    fn new_root(&mut self, size: &CStr, inodes: &CStr) -> io::Result<()> {
+        let settings = [
+            (c"size", Some(size)),
+            (c"nr_inodes", Some(inodes)),
+            (c"mode", Some(c"0755")),
+        ];
+        let tree = mounts::create(c"tmpfs", &settings, Attributes::READ_WRITE)?;
+        // Over the old root, which we still see: lookups start below what is mounted there.
+        let old = rustix::fs::open(
+            c"/",
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        mounts::attach(tree.as_fd(), old.as_fd())?;
+        rustix::process::fchdir(&tree)?;
+        self.root = Some(tree);
+        Ok(())
+    }
+
+    fn beneath(&self, path: &CStr) -> io::Result<OwnedFd> {
+        let root = self.root.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        mounts::open_beneath(root.as_fd(), path)
+    }
+
+    fn bind(&self, source: &Source, target: &CStr, attributes: Attributes) -> io::Result<()> {
+        let place = self.beneath(target)?;
+        match source {
+            Source::Path(path) => {
+                let tree = mounts::copy_tree(path)?;
+                mounts::confine(tree.as_fd(), attributes)?;
+                mounts::attach(tree.as_fd(), place.as_fd())
+            }
+            // Confined by the parent.
+            Source::Prepared { tree, .. } => {
+                let tree = tree.as_ref().ok_or(io::ErrorKind::NotFound)?;
+                mounts::attach(tree.as_fd(), place.as_fd())
+            }
+        }
+    }
+
+    fn cover(
+        &self,
+        with: BorrowedFd<'_>,
+        place: BorrowedFd<'_>,
+        attributes: Attributes,
+    ) -> io::Result<()> {
+        let tree = mounts::copy_tree_at(with)?;
+        mounts::confine(tree.as_fd(), attributes)?;
+        mounts::attach(tree.as_fd(), place)
+    }
+
+    fn own_terminal(&mut self) -> io::Result<()> {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let outer = rustix::fs::open(c"/dev/ptmx", flags, Mode::empty())?;
+        rustix::pty::unlockpt(&outer)?;
+        let inner = rustix::pty::ioctl_tiocgptpeer(
+            &outer,
+            rustix::pty::OpenptFlags::RDWR
+                | rustix::pty::OpenptFlags::NOCTTY
+                | rustix::pty::OpenptFlags::CLOEXEC,
+        )?;
+        self.terminal = Some(outer);
+        self.user_terminal = Some(inner);
+        Ok(())
+    }
+
+    /// Every wall is up: the parent gets what only it may hold.
+    fn announce(&mut self) {
+        let listener = self.listener.take();
+        let terminal = self.terminal.take();
+        let report = Report::Armed {
+            filtered: listener.is_some(),
+            terminal: terminal.is_some(),
+        };
+        let sent = match (&listener, &terminal) {
+            (Some(listener), Some(terminal)) => {
+                wire::send(self.wire, report, &[listener.as_fd(), terminal.as_fd()])
+            }
+            (Some(one), None) | (None, Some(one)) => wire::send(self.wire, report, &[one.as_fd()]),
+            (None, None) => wire::send(self.wire, report, &[]),
+        };
+        or_end(sent);
+    }
+}

@@ -1,0 +1,12 @@
+//! The first process inside a sandbox, and the wire it speaks.
+//!
+//! Everything here runs between a fork and the payload's exec, or next to hostile code. It decides nothing and
+//! allocates nothing: the parent made the steps, with every string and number in them, before the fork.
+
+pub mod first;
+mod restrict;
+pub mod step;
+pub mod wire;
+
+pub use first::{Orders, Payload};
+pub use step::Step;

@@ -1,0 +1,250 @@
+//! One thing to do on the way into a sandbox, as data: made in the parent, printed by `explain`, followed by
+//! the child.
+
+use std::ffi::CString;
+use std::fmt;
+use std::os::fd::OwnedFd;
+
+use sys::filter::Program;
+use sys::identity::Mapping;
+use sys::limits::Limit;
+use sys::mounts::Attributes;
+
+/// Paths of targets are relative to the new root; paths of sources are the host's, absolute and free of links.
+#[derive(Debug)]
+pub enum Step {
+    /// Wait until the parent has written our maps and put us into our control groups.
+    AwaitParent,
+    /// Write our own user and group maps.
+    MapSelf {
+        user: Mapping,
+        group: Mapping,
+    },
+    /// Switch to an identity that the parent has mapped, in no other group.
+    Become {
+        user: u32,
+        group: u32,
+    },
+    DieWithParent,
+    /// A control-group namespace, once we are in our groups: from inside, they are the root.
+    HideControlGroups,
+    KeepMountsPrivate,
+    /// An empty filesystem in memory that becomes the root; its size bounds all private writable places.
+    NewRoot {
+        size: CString,
+        inodes: CString,
+    },
+    Directory {
+        path: CString,
+        mode: u32,
+    },
+    File {
+        path: CString,
+        mode: u32,
+        contents: Vec<u8>,
+    },
+    Link {
+        path: CString,
+        target: CString,
+    },
+    Bind {
+        source: Source,
+        target: CString,
+        attributes: Attributes,
+    },
+    /// A part of the new root itself that stays writable when the root is sealed.
+    Scratch {
+        path: CString,
+    },
+    /// A folder in which changes to `lower` are kept apart, in `upper`.
+    Overlay {
+        lower: CString,
+        upper: CString,
+        work: CString,
+        target: CString,
+    },
+    /// Something nobody may see: `cover` (of the new root) is put over it.
+    Hide {
+        path: CString,
+        cover: CString,
+    },
+    Proc {
+        path: CString,
+    },
+    Terminals {
+        path: CString,
+    },
+    SealRoot,
+    ChangeRoot,
+    Hostname(CString),
+    RaiseLoopback,
+    /// A user namespace below the one that owns the mounts, in which nobody can change them.
+    EnterUser {
+        user: Mapping,
+        group: Mapping,
+    },
+    NewSession,
+    NewKeyring,
+    AdoptOrphans,
+    DropCapabilities {
+        bounding: bool,
+    },
+    ForbidNewPrivileges,
+    Lower(Limit, u64),
+    /// Open a terminal of the sandbox's own and hand its other end to the parent.
+    OwnTerminal,
+    Restrict(Landlock),
+    Filter(Program),
+    ForbidInspection,
+}
+
+/// Where a bind comes from.
+#[derive(Debug)]
+pub enum Source {
+    /// The child copies the tree itself.
+    Path(CString),
+    /// The parent has copied it, with rights that the child does not have. The path is for people.
+    Prepared {
+        path: CString,
+        tree: Option<OwnedFd>,
+    },
+}
+
+/// What Landlock is told. Everything that it knows of at `abi` and that is not allowed here is refused.
+#[derive(Debug)]
+pub struct Landlock {
+    pub abi: i32,
+    pub rules: Vec<(CString, Access)>,
+    /// Refuse TCP as well; for hosts without a network namespace.
+    pub refuse_tcp: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+    /// Read, write and control the device nodes below.
+    Devices,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::AwaitParent => write!(out, "await    the parent's maps and control groups"),
+            Step::MapSelf { user, group } => write!(
+                out,
+                "map      user {} to {} and group {} to {} of the host",
+                user.inside, user.outside, group.inside, group.outside
+            ),
+            Step::Become { user, group } => {
+                write!(out, "become   user {user}, group {group}, no other group")
+            }
+            Step::DieWithParent => write!(out, "die      with the parent"),
+            Step::HideControlGroups => write!(out, "unshare  cgroup"),
+            Step::KeepMountsPrivate => write!(out, "private  all mounts"),
+            Step::NewRoot { size, inodes } => {
+                write!(
+                    out,
+                    "root     in memory, {} bytes, {} inodes",
+                    size.to_string_lossy(),
+                    inodes.to_string_lossy()
+                )
+            }
+            Step::Directory { path, mode } => write!(out, "folder   {} {mode:o}", inside(path)),
+            Step::File {
+                path,
+                mode,
+                contents,
+            } => {
+                write!(
+                    out,
+                    "file     {} {mode:o}, {} bytes",
+                    inside(path),
+                    contents.len()
+                )
+            }
+            Step::Link { path, target } => write!(
+                out,
+                "link     {} -> {}",
+                inside(path),
+                target.to_string_lossy()
+            ),
+            Step::Bind {
+                source,
+                target,
+                attributes,
+            } => {
+                let rights = if attributes.read_only {
+                    "read-only"
+                } else {
+                    "read-write"
+                };
+                let device = if attributes.devices { " device" } else { "" };
+                let (from, owners) = match source {
+                    Source::Path(path) => (path, ""),
+                    Source::Prepared { path, .. } => (path, ", opened by the parent"),
+                };
+                let from = from.to_string_lossy();
+                match inside(target) == from {
+                    true => write!(out, "bind     {from} {rights}{device}{owners}"),
+                    false => write!(
+                        out,
+                        "bind     {from} at {} {rights}{device}{owners}",
+                        inside(target)
+                    ),
+                }
+            }
+            Step::Scratch { path } => write!(out, "scratch  {}", inside(path)),
+            Step::Overlay { lower, target, .. } => {
+                write!(out, "overlay  {} over {}", inside(target), inside(lower))
+            }
+            Step::Hide { path, .. } => write!(out, "hide     {}", inside(path)),
+            Step::Proc { path } => {
+                write!(out, "proc     {} read-only, own processes", inside(path))
+            }
+            Step::Terminals { path } => write!(out, "pts      {}", inside(path)),
+            Step::SealRoot => write!(out, "seal     the root read-only"),
+            Step::ChangeRoot => write!(out, "pivot    to the new root, detach the old one"),
+            Step::Hostname(name) => write!(out, "hostname {}", name.to_string_lossy()),
+            Step::RaiseLoopback => write!(out, "loopback up, nothing else"),
+            Step::EnterUser { user, .. } => {
+                write!(out, "unshare  user again, as user {}", user.inside)
+            }
+            Step::NewSession => write!(out, "session  new, without the caller's terminal"),
+            Step::NewKeyring => write!(out, "keyring  new, empty"),
+            Step::AdoptOrphans => write!(out, "adopt    orphans"),
+            Step::DropCapabilities { bounding: true } => {
+                write!(out, "drop     all capabilities from all sets")
+            }
+            Step::DropCapabilities { bounding: false } => {
+                write!(out, "drop     all capabilities held")
+            }
+            Step::ForbidNewPrivileges => write!(out, "forbid   new privileges"),
+            Step::Lower(limit, value) => write!(out, "limit    {limit:?} {value}"),
+            Step::OwnTerminal => write!(out, "terminal of its own"),
+            Step::Restrict(landlock) => {
+                write!(out, "landlock abi {}", landlock.abi)?;
+                for (path, access) in &landlock.rules {
+                    write!(
+                        out,
+                        ", {} {}",
+                        path.to_string_lossy(),
+                        format!("{access:?}").to_lowercase()
+                    )?;
+                }
+                if landlock.refuse_tcp {
+                    write!(out, ", no tcp")
+                } else {
+                    Ok(())
+                }
+            }
+            Step::Filter(program) => write!(out, "seccomp  {} instructions", program.length()),
+            Step::ForbidInspection => write!(out, "forbid   inspection of the first process"),
+        }
+    }
+}
+
+/// A target as it will be seen from inside.
+fn inside(path: &CString) -> String {
+    format!("/{}", path.to_string_lossy())
+}

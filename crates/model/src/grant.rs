@@ -1,0 +1,139 @@
+//! The narrow waist: all above it decides whether, all below it enforces exactly this.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{Held, Wall};
+
+/// Proof that a policy allowed exactly these powers. Only `policy` mints one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grant {
+    powers: Powers,
+    accepted: Accepted,
+}
+
+/// Walls that may be weaker than they should be, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// May be held partly. The policy says so for limits that hosts often can only measure.
+    pub partly: Vec<Wall>,
+    /// May be missing altogether. Only somebody who asks for it by name gets that.
+    pub missing: Vec<Wall>,
+}
+
+impl Accepted {
+    pub fn accepts(&self, wall: Wall, held: &Held) -> bool {
+        match held {
+            Held::Fully => true,
+            Held::Partly(_) => self.partly.contains(&wall) || self.missing.contains(&wall),
+            Held::Not(_) => self.missing.contains(&wall),
+        }
+    }
+}
+
+impl Grant {
+    /// For `policy` alone; `cargo xtask test` looks for callers elsewhere.
+    pub fn mint(powers: Powers, accepted: Accepted) -> Grant {
+        Grant { powers, accepted }
+    }
+
+    pub fn powers(&self) -> &Powers {
+        &self.powers
+    }
+
+    pub fn accepted(&self) -> &Accepted {
+        &self.accepted
+    }
+
+    /// Whether this wall may be missing altogether.
+    pub fn may_miss(&self, wall: Wall) -> bool {
+        self.accepted.missing.contains(&wall)
+    }
+}
+
+/// Everything a sandbox may do. Take it apart without `..`: a new power then stops the build until each
+/// backend has an answer to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Powers {
+    pub command: Command,
+    pub files: Files,
+    pub environment: Vec<(OsString, OsString)>,
+    pub network: Network,
+    pub limits: Limits,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// Where the program is, as seen from inside.
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    pub directory: PathBuf,
+    /// A terminal of its own rather than the caller's input and output.
+    pub terminal: bool,
+}
+
+/// The closed list of what can be seen. Paths are absolute, free of links, and the same inside and outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Files {
+    pub places: Vec<Place>,
+    /// Links of the host's root that are made again, such as `/bin` to `usr/bin`.
+    pub links: Vec<(PathBuf, PathBuf)>,
+    /// Inside a place, and still not to be seen: a folder or a file.
+    pub hidden: Vec<(PathBuf, bool)>,
+    /// An empty, writable, private home at the path that programs expect.
+    pub home: PathBuf,
+    pub user_name: String,
+}
+
+/// A part of the host's files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    pub path: PathBuf,
+    pub access: Access,
+    pub folder: bool,
+    pub origin: Origin,
+    /// Who owns it on the host: new files in it shall belong to them too.
+    pub owner: (u32, u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// Why a place is in the grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    System,
+    Toolchain,
+    Workspace,
+    Asked,
+}
+
+/// Which network can be reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Network {
+    /// None but a loopback of its own.
+    Closed,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    pub wall_time: Option<Duration>,
+    /// Thousandths of a processor.
+    pub millicpus: Option<u32>,
+    pub cpu_time: Option<Duration>,
+    /// Of all processes together, with what they keep in files in memory.
+    pub memory: u64,
+    pub processes: u64,
+    /// Bytes in each writable place.
+    pub disk: u64,
+    pub inodes: u64,
+    pub open_files: u64,
+    /// Bytes of any one file, those passed in as input and output included.
+    pub largest_file: u64,
+    /// Bytes of standard output and of standard error that are passed on; the rest is dropped.
+    pub output: Option<u64>,
+}

@@ -1,0 +1,21 @@
+//! The nouns as plain data, and the seams between the rooms. No I/O.
+//!
+//! A [`Request`] is judged by a policy into a [`Verdict`]. An allowing verdict mints a [`Grant`]: the closed list
+//! of [`Powers`]. A [`Backend`] turns a grant into a [`Sandbox`]. What came of it is an [`Outcome`].
+
+mod enforcement;
+mod grant;
+mod outcome;
+mod request;
+mod seams;
+pub mod units;
+mod verdict;
+
+pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
+pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers};
+pub use outcome::{
+    Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage,
+};
+pub use request::{Asked, Request};
+pub use seams::{Backend, BackendReport, Diagnosis, Finding, Plan, Sandbox, Service, Step};
+pub use verdict::{Reason, Refusal, Ruling, Verdict};

@@ -1,0 +1,38 @@
+//! What was looked up for a request, so that judging it is pure.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use model::Place;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// Where the caller is, free of links.
+    pub directory: PathBuf,
+    /// Where the command is to start, free of links.
+    pub start: PathBuf,
+    pub home: PathBuf,
+    /// Every home whose credentials count: the caller's by environment and by record.
+    pub homes: Vec<PathBuf>,
+    pub user_name: String,
+    pub environment: Vec<(OsString, OsString)>,
+    pub system: Vec<Place>,
+    pub links: Vec<(PathBuf, PathBuf)>,
+    pub toolchains: Vec<Place>,
+    /// The caller's folder as a place, if it is fit to be a workspace.
+    pub workspace: Option<Place>,
+    /// What was asked for, looked up: access included.
+    pub asked: Vec<Place>,
+    pub hide: Vec<(PathBuf, bool)>,
+    /// Stores below places that exist, so that they can be covered: a folder or a file each.
+    pub stores: Vec<(PathBuf, bool)>,
+    pub program: Located,
+    pub memory: u64,
+    pub inherited_size: u64,
+}
+
+/// Where the program was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Located {
+    pub path: PathBuf,
+}

@@ -1,0 +1,13 @@
+//! Reads policy files, judges requests, mints grants. Pure: what must be looked up is in [`Facts`].
+
+mod credentials;
+mod facts;
+mod judge;
+mod reader;
+mod system;
+
+pub use credentials::{STORES, SYSTEM_STORES};
+pub use facts::{Facts, Located};
+pub use judge::{judge, stores_to_look_for};
+pub use reader::{BadPolicy, Policy};
+pub use system::{ETC, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES};

@@ -1,0 +1,27 @@
+//! Linux, safely wrapped: every `unsafe` block of the product lives here.
+//!
+//! Each function is safe to call with any arguments. Nothing here decides anything: what to mount, refuse
+//! or limit is the caller's business.
+#![allow(unsafe_code)]
+
+pub mod capabilities;
+pub mod filter;
+pub mod identity;
+pub mod landlock;
+pub mod limits;
+pub mod mounts;
+pub mod network;
+pub mod process;
+pub mod seccomp;
+pub mod signals;
+
+use std::io;
+
+/// The result of a raw system call, as Rust says it.
+fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,331 @@
+//! Processes: making them in fresh namespaces, waiting for them, ending them.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use crate::checked;
+
+/// Which namespaces a new process gets for itself. The user namespace comes first and owns the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Namespaces {
+    pub user: bool,
+    pub mount: bool,
+    pub pid: bool,
+    pub network: bool,
+    pub ipc: bool,
+    pub hostname: bool,
+    pub cgroup: bool,
+}
+
+impl Namespaces {
+    pub const NONE: Namespaces = Namespaces {
+        user: false,
+        mount: false,
+        pid: false,
+        network: false,
+        ipc: false,
+        hostname: false,
+        cgroup: false,
+    };
+
+    fn flags(self) -> c_int {
+        let Namespaces {
+            user,
+            mount,
+            pid,
+            network,
+            ipc,
+            hostname,
+            cgroup,
+        } = self;
+        let flag = |wanted: bool, flag: c_int| if wanted { flag } else { 0 };
+        flag(user, libc::CLONE_NEWUSER)
+            | flag(mount, libc::CLONE_NEWNS)
+            | flag(pid, libc::CLONE_NEWPID)
+            | flag(network, libc::CLONE_NEWNET)
+            | flag(ipc, libc::CLONE_NEWIPC)
+            | flag(hostname, libc::CLONE_NEWUTS)
+            | flag(cgroup, libc::CLONE_NEWCGROUP)
+    }
+}
+
+/// Proof that this process has one thread, without which a fork may copy another thread's held lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone(());
+
+impl Alone {
+    pub fn prove() -> io::Result<Alone> {
+        // A directory's link count is two and one for each folder in it: here, one for each thread.
+        let tasks = rustix::fs::stat("/proc/self/task")?;
+        match tasks.st_nlink {
+            3 => Ok(Alone(())),
+            links => Err(io::Error::other(format!(
+                "a sandbox can only be started from a process with one thread, and this one has {}",
+                links.saturating_sub(2)
+            ))),
+        }
+    }
+}
+
+/// Which side of a fork this is.
+pub enum Forked {
+    Child,
+    Parent { pid: i32, handle: OwnedFd },
+}
+
+/// From linux/sched.h; the C library's own constant has too few bits for it.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Forks into `namespaces`, the child born in the control group `cgroup` where one is given.
+pub fn fork_into(
+    _alone: Alone,
+    namespaces: Namespaces,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> io::Result<Forked> {
+    let mut handle: c_int = -1;
+    let mut flags = libc::CLONE_PIDFD as u64 | namespaces.flags() as u64;
+    if cgroup.is_some() {
+        flags |= CLONE_INTO_CGROUP;
+    }
+    let arguments = libc::clone_args {
+        flags,
+        pidfd: &raw mut handle as u64,
+        child_tid: 0,
+        parent_tid: 0,
+        exit_signal: libc::SIGCHLD as u64,
+        stack: 0,
+        stack_size: 0,
+        tls: 0,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: cgroup.map_or(0, |group| group.as_raw_fd() as u64),
+    };
+    // SAFETY: without CLONE_VM this is a fork: the child has a copy of our memory and `arguments` outlives
+    // the call. `Alone` says that no other thread held a lock that the child would wait for.
+    let pid = checked(unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const arguments,
+            size_of::<libc::clone_args>(),
+        )
+    })?;
+    if pid == 0 {
+        return Ok(Forked::Child);
+    }
+    // SAFETY: CLONE_PIDFD made this descriptor for this call; nothing else owns it.
+    let handle = unsafe { OwnedFd::from_raw_fd(handle as RawFd) };
+    Ok(Forked::Parent {
+        pid: pid as i32,
+        handle,
+    })
+}
+
+/// A fork that stays in all namespaces and needs no handle.
+pub fn fork(_alone: Alone) -> io::Result<Option<i32>> {
+    // SAFETY: `Alone` says that no other thread held a lock that the child would wait for.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        pid => Ok(Some(pid)),
+    }
+}
+
+/// Leaves the namespaces of the parent for fresh ones.
+pub fn unshare(namespaces: Namespaces) -> io::Result<()> {
+    // SAFETY: takes one integer; no namespace of `Namespaces` shares memory or descriptors.
+    checked(unsafe { libc::unshare(namespaces.flags()) }.into()).map(drop)
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Exited(i32),
+    Signalled(i32),
+}
+
+impl Ended {
+    /// The status word of wait(2); stops and continues are never asked for.
+    pub fn from_status(status: i32) -> Ended {
+        if libc::WIFSIGNALED(status) {
+            Ended::Signalled(libc::WTERMSIG(status))
+        } else {
+            Ended::Exited(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+/// What a process and those it waited for have used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    pub user: Duration,
+    pub system: Duration,
+    pub peak_resident: u64,
+}
+
+/// Waits for any child (`-1`) or for one. `Ok(None)`: `now` was asked and none has ended.
+pub fn wait(pid: i32, now: bool) -> io::Result<Option<(i32, Ended, Used)>> {
+    let mut status = 0;
+    // SAFETY: an all-zero rusage is a valid value.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    let options = libc::__WALL | if now { libc::WNOHANG } else { 0 };
+    loop {
+        // SAFETY: both pointers are to locals that outlive the call.
+        match checked(unsafe { libc::wait4(pid, &mut status, options, &mut used) }.into()) {
+            Ok(0) => return Ok(None),
+            Ok(pid) => {
+                return Ok(Some((
+                    pid as i32,
+                    Ended::from_status(status),
+                    Used::of(&used),
+                )));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl Used {
+    fn of(raw: &libc::rusage) -> Used {
+        let duration = |time: libc::timeval| {
+            Duration::new(
+                time.tv_sec.max(0) as u64,
+                (time.tv_usec.max(0) as u32).saturating_mul(1000),
+            )
+        };
+        Used {
+            user: duration(raw.ru_utime),
+            system: duration(raw.ru_stime),
+            peak_resident: (raw.ru_maxrss.max(0) as u64).saturating_mul(1024),
+        }
+    }
+}
+
+/// Sends `signal` to exactly the process behind `handle`, which can never come to mean another.
+pub fn signal(handle: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+    // SAFETY: takes integers and a null pointer, which asks the kernel to fill in the sender.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            handle.as_raw_fd(),
+            signal,
+            std::ptr::null::<c_void>(),
+            0,
+        )
+    })
+    .map(drop)
+}
+
+/// Signals a process, or with a negative number a process group.
+pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: takes two integers.
+    checked(unsafe { libc::kill(pid, signal) }.into()).map(drop)
+}
+
+/// A descriptor for `pid` that can never come to mean another process.
+pub fn open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open(2) takes two integers and reads none of our memory.
+    let fd = checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: the kernel made `fd` for this call, so nothing else owns or closes it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Be killed when the parent ends. Must follow every change of identity, which clears it.
+pub fn die_with_parent() -> io::Result<()> {
+    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64)
+}
+
+/// Orphans below this process become its children rather than those of the host's first process.
+pub fn adopt_orphans() -> io::Result<()> {
+    prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
+}
+
+/// No one of the same user may trace this process, read its memory, or get a core file of it.
+pub fn forbid_inspection() -> io::Result<()> {
+    prctl(libc::PR_SET_DUMPABLE, 0)
+}
+
+/// Undoes `forbid_inspection`, and what a change of identity did of that kind.
+pub fn permit_inspection() -> io::Result<()> {
+    prctl(libc::PR_SET_DUMPABLE, 1)
+}
+
+/// No program started from here on gains anything from set-user-id bits or file capabilities.
+pub fn forbid_new_privileges() -> io::Result<()> {
+    prctl(libc::PR_SET_NO_NEW_PRIVS, 1)
+}
+
+pub(crate) fn prctl(option: c_int, value: u64) -> io::Result<()> {
+    // SAFETY: every option passed from this crate takes integers only.
+    checked(unsafe { libc::prctl(option, value, 0, 0, 0) }.into()).map(drop)
+}
+
+/// Leaves the caller's session, and with it the caller's terminal.
+pub fn new_session() -> io::Result<()> {
+    // SAFETY: takes nothing.
+    checked(unsafe { libc::setsid() }.into()).map(drop)
+}
+
+/// Makes the terminal at `fd` the controlling one of this session.
+pub fn take_terminal(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: TIOCSCTTY takes an integer.
+    checked(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCSCTTY, 0) }.into()).map(drop)
+}
+
+/// Every descriptor from `first` on closes by itself when a program is executed.
+pub fn close_on_exec_from(first: u32) -> io::Result<()> {
+    close_range(first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+}
+
+/// Closes every descriptor from `first` on but `keep`. For a fresh child that owns none of them.
+pub fn close_all_from(first: u32, keep: RawFd) -> io::Result<()> {
+    let keep = keep as u32;
+    if keep > first {
+        close_range(first, keep - 1, 0)?;
+    }
+    close_range(first.max(keep + 1), u32::MAX, 0)
+}
+
+fn close_range(first: u32, last: u32, flags: u32) -> io::Result<()> {
+    // SAFETY: takes three integers. Closing descriptors others own is the caller's wish, made just before an
+    // exec or in a child that forgets its copies.
+    checked(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) }).map(drop)
+}
+
+/// Strings as execve(2) wants them: a null-terminated list of pointers, made before a fork.
+pub struct Strings {
+    pointers: Vec<*const libc::c_char>,
+    _owned: Vec<std::ffi::CString>,
+}
+
+impl Strings {
+    pub fn new(owned: Vec<std::ffi::CString>) -> Strings {
+        let mut pointers: Vec<_> = owned.iter().map(|string| string.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        Strings {
+            pointers,
+            _owned: owned,
+        }
+    }
+}
+
+/// Becomes another program; returns only on failure.
+pub fn execute(program: &CStr, arguments: &Strings, environment: &Strings) -> io::Error {
+    // SAFETY: `Strings` keeps both lists alive, null-terminated, and each string in them terminated.
+    unsafe {
+        libc::execve(
+            program.as_ptr(),
+            arguments.pointers.as_ptr(),
+            environment.pointers.as_ptr(),
+        )
+    };
+    io::Error::last_os_error()
+}
+
+/// Ends at once, without running anything that a fork copied.
+pub fn exit(code: i32) -> ! {
+    // SAFETY: _exit never returns and touches no memory.
+    unsafe { libc::_exit(code) }
+}

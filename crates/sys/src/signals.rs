@@ -1,0 +1,94 @@
+//! Signals as data: blocked, then read, so that no code ever runs in a handler.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::checked;
+
+/// The signals that were blocked before, to be put back for a program that is about to start.
+#[derive(Clone, Copy)]
+pub struct Mask(libc::sigset_t);
+
+/// Blocks every signal that can be blocked; what arrives waits until it is read.
+pub fn block_all() -> io::Result<Mask> {
+    set_mask(&full())
+}
+
+/// Puts an earlier mask back.
+pub fn restore(mask: &Mask) -> io::Result<()> {
+    set_mask(&mask.0).map(drop)
+}
+
+fn full() -> libc::sigset_t {
+    // SAFETY: an all-zero set is valid memory for sigfillset to overwrite, and it only fails on a null pointer.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        set
+    }
+}
+
+fn set_mask(set: &libc::sigset_t) -> io::Result<Mask> {
+    // SAFETY: an all-zero set is valid memory to be overwritten; both sets outlive the call.
+    unsafe {
+        let mut before = std::mem::zeroed();
+        checked(libc::sigprocmask(libc::SIG_SETMASK, set, &mut before).into())?;
+        Ok(Mask(before))
+    }
+}
+
+/// Gives every signal its default action again, for a program that is about to start.
+pub fn reset_actions() {
+    for signal in 1..=64 {
+        // SAFETY: SIG_DFL is always a valid action. Signals that may not be changed are left as they are,
+        // which is their default, so the result says nothing of use.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Waits for any of the blocked signals and takes it.
+pub fn take_next() -> io::Result<i32> {
+    let set = full();
+    loop {
+        // SAFETY: the set outlives the call; a null info is allowed.
+        match checked(unsafe { libc::sigwaitinfo(&set, std::ptr::null_mut()) }.into()) {
+            Ok(signal) => return Ok(signal as i32),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A descriptor from which the blocked signals can be read, and that can be polled.
+pub fn descriptor() -> io::Result<OwnedFd> {
+    let set = full();
+    // SAFETY: -1 asks for a new descriptor; the set outlives the call.
+    let fd = checked(
+        unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) }.into(),
+    )?;
+    // SAFETY: the kernel made this descriptor for this call; nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// The next signal waiting at `descriptor`, if any.
+pub fn read(descriptor: BorrowedFd<'_>) -> io::Result<Option<i32>> {
+    // SAFETY: an all-zero record is a valid value.
+    let mut record: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: the kernel writes at most `size` bytes to a record of that size.
+    match checked(
+        unsafe { libc::read(descriptor.as_raw_fd(), (&raw mut record).cast(), size) }
+            as libc::c_long,
+    ) {
+        Ok(read) if read as usize == size => Ok(Some(record.ssi_signo as i32)),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Stops this process as a terminal's stop key would, until someone continues it.
+pub fn stop_self() -> io::Result<()> {
+    // SAFETY: raise takes an integer; SIGSTOP can be neither blocked nor handled.
+    checked(unsafe { libc::raise(libc::SIGSTOP) }.into()).map(drop)
+}
