@@ -4,10 +4,7 @@ use model::{Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupF
 
 use crate::refused;
 
-pub fn choose<'a>(
-    backends: &'a [Box<dyn Backend>],
-    request: &Request,
-) -> Result<&'a dyn Backend, Outcome> {
+pub fn choose<'a>(backends: &'a [Box<dyn Backend>], request: &Request) -> Result<&'a dyn Backend, Outcome> {
     let found = match &request.backend {
         None => backends.first(),
         Some(name) => backends.iter().find(|backend| backend.name() == name),
@@ -15,14 +12,7 @@ pub fn choose<'a>(
     found.map(AsRef::as_ref).ok_or_else(|| {
         let names: Vec<_> = backends.iter().map(|backend| backend.name()).collect();
         crate::judge::usage(
-            format!(
-                "there is no backend called `{}`",
-                request
-                    .backend
-                    .as_deref()
-                    .unwrap_or_default()
-                    .escape_debug()
-            ),
+            format!("there is no backend called `{}`", request.backend.as_deref().unwrap_or_default().escape_debug()),
             &format!("the backends are: {}", names.join(", ")),
         )
     })
@@ -36,9 +26,7 @@ pub fn in_the_strongest(
     let backend = choose(backends, request)?;
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
-    backend
-        .open(grant, request.trace)
-        .map_err(Outcome::NotSetUp)
+    backend.open(grant, request.trace).map_err(Outcome::NotSetUp)
 }
 
 /// Every wall is held as well as the grant demands, and a wall nobody speaks of is not held.
@@ -63,17 +51,10 @@ fn check(enforcement: &Enforcement, grant: &Grant) -> Result<(), Outcome> {
         1 => String::new(),
         count => format!(" (and {} more walls)", count - 1),
     };
-    let flags: Vec<_> = gaps
-        .iter()
-        .map(|gap| format!("--accept-gap {}", gap.wall))
-        .collect();
+    let flags: Vec<_> = gaps.iter().map(|gap| format!("--accept-gap {}", gap.wall)).collect();
     Err(Outcome::NotSetUp(SetupFailure {
         wall: Some(first.wall),
         message: format!("the wall `{}` {why}{others}", first.wall),
-        fix: format!(
-            "{}; or run without, which the result will say: {}",
-            first.fix,
-            flags.join(" ")
-        ),
+        fix: format!("{}; or run without, which the result will say: {}", first.fix, flags.join(" ")),
     }))
 }

@@ -47,25 +47,13 @@ impl Service for Engine {
         let uname = rustix::system::uname();
         Diagnosis {
             version: self.version.to_owned(),
-            kernel: format!(
-                "{} {}",
-                uname.sysname().to_string_lossy(),
-                uname.release().to_string_lossy()
-            ),
-            backends: self
-                .backends
-                .iter()
-                .map(|backend| backend.diagnose())
-                .collect(),
+            kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
+            backends: self.backends.iter().map(|backend| backend.diagnose()).collect(),
         }
     }
 }
 
 /// A no that names its rule.
 fn refused(rule: &str, message: String, hint: &str) -> Outcome {
-    Outcome::Refused(Refusal {
-        rule: rule.to_owned(),
-        message,
-        hint: hint.to_owned(),
-    })
+    Outcome::Refused(Refusal { rule: rule.to_owned(), message, hint: hint.to_owned() })
 }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use model::paths::is_within;
 use model::{Access, Origin, Outcome, Place, Request, StartFailure};
 use policy::{ETC, Facts, Located, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES, stores_to_look_for};
 
@@ -15,22 +16,14 @@ use crate::toolchains;
 
 pub fn look(request: &Request) -> Result<Facts, Outcome> {
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let variable = |name: &str| {
-        environment
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_os_str())
-    };
+    let variable = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str());
     let directory = current_directory()?;
     let (home, homes) = homes(variable("HOME"));
     let (system, links) = system();
     let start = match &request.directory {
         None => directory.clone(),
         Some(asked) => std::fs::canonicalize(directory.join(asked)).map_err(|error| {
-            usage(
-                format!("cannot start in `{}`: {error}", asked.display()),
-                "choose a folder that exists with `--cwd`",
-            )
+            usage(format!("cannot start in `{}`: {error}", asked.display()), "choose a folder that exists with `--cwd`")
         })?,
     };
     if !start.is_dir() {
@@ -41,10 +34,7 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
     }
     let workspace = workspace(&directory, &homes, &system);
     let mut asked = Vec::new();
-    for (paths, access) in [
-        (&request.write, Access::Write),
-        (&request.read, Access::Read),
-    ] {
+    for (paths, access) in [(&request.write, Access::Write), (&request.read, Access::Read)] {
         for path in paths {
             let place = asked_place(&directory, path, access)?;
             if !asked.iter().any(|known: &Place| known.path == place.path) {
@@ -54,27 +44,12 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
     }
     let hide = hidden(&directory, &request.hide)?;
 
-    let mut toolchains = Toolchains {
-        homes: &homes,
-        shown: Vec::new(),
-        visible: Vec::new(),
-        looked_at: HashSet::new(),
-    };
-    toolchains.visible.extend(
-        system
-            .iter()
-            .chain(&asked)
-            .chain(&workspace)
-            .map(|place| place.path.clone()),
-    );
-    let asked_path = request
-        .environment
-        .iter()
-        .find(|(name, _)| name == "PATH")
-        .and_then(|(_, value)| value.as_deref());
-    let search_path = asked_path
-        .or(variable("PATH"))
-        .unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    let mut toolchains =
+        Toolchains { homes: &homes, shown: Vec::new(), visible: Vec::new(), looked_at: HashSet::new() };
+    toolchains.visible.extend(system.iter().chain(&asked).chain(&workspace).map(|place| place.path.clone()));
+    let asked_path =
+        request.environment.iter().find(|(name, _)| name == "PATH").and_then(|(_, value)| value.as_deref());
+    let search_path = asked_path.or(variable("PATH")).unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
     for entry in std::env::split_paths(search_path) {
         toolchains.show_programs(&entry);
     }
@@ -86,19 +61,10 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
     let program = program(&request.command[0], &start, search_path, &mut toolchains)?;
     let toolchains = toolchains.shown;
 
-    let granted: Vec<Place> = asked
-        .iter()
-        .chain(&workspace)
-        .chain(&toolchains)
-        .cloned()
-        .collect();
+    let granted: Vec<Place> = asked.iter().chain(&workspace).chain(&toolchains).cloned().collect();
     let stores = stores_to_look_for(&homes, &granted)
         .into_iter()
-        .filter_map(|store| {
-            std::fs::symlink_metadata(&store)
-                .ok()
-                .map(|stat| (store, stat.is_dir()))
-        })
+        .filter_map(|store| std::fs::symlink_metadata(&store).ok().map(|stat| (store, stat.is_dir())))
         .collect();
     Ok(Facts {
         user_name: user_name(variable("USER")),
@@ -121,28 +87,21 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
 }
 
 fn current_directory() -> Result<PathBuf, Outcome> {
-    std::env::current_dir()
-        .and_then(std::fs::canonicalize)
-        .map_err(|error| {
-            usage(
-                format!("the current folder can't be found: {error}"),
-                "change to a folder that exists and that you may enter",
-            )
-        })
+    std::env::current_dir().and_then(std::fs::canonicalize).map_err(|error| {
+        usage(
+            format!("the current folder can't be found: {error}"),
+            "change to a folder that exists and that you may enter",
+        )
+    })
 }
 
 /// The home that programs are told of, and all homes whose credentials count.
 fn homes(variable: Option<&OsStr>) -> (PathBuf, Vec<PathBuf>) {
     let recorded = recorded_home();
-    let named = variable
-        .map(PathBuf::from)
-        .filter(|home| home.is_absolute());
+    let named = variable.map(PathBuf::from).filter(|home| home.is_absolute());
     let mut homes: Vec<PathBuf> = Vec::new();
     for home in named.iter().chain(&recorded) {
-        for spelling in [Some(home.clone()), std::fs::canonicalize(home).ok()]
-            .into_iter()
-            .flatten()
-        {
+        for spelling in [Some(home.clone()), std::fs::canonicalize(home).ok()].into_iter().flatten() {
             if spelling != Path::new("/") && !homes.contains(&spelling) {
                 homes.push(spelling);
             }
@@ -150,28 +109,12 @@ fn homes(variable: Option<&OsStr>) -> (PathBuf, Vec<PathBuf>) {
     }
     // Not where the system is: a service's home can be anything.
     let fit = |home: &&PathBuf| {
-        let system = ROOTS
-            .iter()
-            .chain(PRIVATE)
-            .chain(&["/etc", "/tmp"])
-            .map(Path::new);
-        !system
-            .into_iter()
-            .any(|root| home.starts_with(root) || root.starts_with(home))
-            && home.components().count() > 1
+        let system = ROOTS.iter().chain(PRIVATE).chain(&["/etc", "/tmp"]).map(Path::new);
+        !system.into_iter().any(|root| is_within(home, root) || is_within(root, home)) && home.components().count() > 1
     };
-    let canonical = named
-        .iter()
-        .chain(&recorded)
-        .filter_map(|home| std::fs::canonicalize(home).ok());
-    let all: Vec<PathBuf> = canonical
-        .chain(named.iter().chain(&recorded).cloned())
-        .collect();
-    let home = all
-        .iter()
-        .find(fit)
-        .cloned()
-        .unwrap_or_else(|| PathBuf::from("/home/user"));
+    let canonical = named.iter().chain(&recorded).filter_map(|home| std::fs::canonicalize(home).ok());
+    let all: Vec<PathBuf> = canonical.chain(named.iter().chain(&recorded).cloned()).collect();
+    let home = all.iter().find(fit).cloned().unwrap_or_else(|| PathBuf::from("/home/user"));
     (home, homes)
 }
 
@@ -193,16 +136,12 @@ fn user_name(variable: Option<&OsStr>) -> String {
         !name.is_empty()
             && name.len() <= 32
             && *name != "root"
-            && name.bytes().all(|byte| {
-                byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-'
-            })
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-')
             && name.as_bytes()[0].is_ascii_lowercase()
     };
-    variable
-        .and_then(OsStr::to_str)
-        .filter(fit)
-        .unwrap_or("user")
-        .to_owned()
+    variable.and_then(OsStr::to_str).filter(fit).unwrap_or("user").to_owned()
 }
 
 type Links = Vec<(PathBuf, PathBuf)>;
@@ -227,69 +166,41 @@ fn system() -> (Vec<Place>, Links) {
 }
 
 fn place(path: PathBuf, stat: &std::fs::Metadata, access: Access, origin: Origin) -> Place {
-    Place {
-        path,
-        access,
-        folder: stat.is_dir(),
-        origin,
-        owner: (stat.uid(), stat.gid()),
-    }
+    Place { path, access, folder: stat.is_dir(), origin, owner: (stat.uid(), stat.gid()) }
 }
 
 /// The caller's folder, unless it is a home, holds one, or is the system's: then it is nobody's project.
 fn workspace(directory: &Path, homes: &[PathBuf], system: &[Place]) -> Option<Place> {
-    let holds_a_home = homes.iter().any(|home| home.starts_with(directory));
-    let shared = [
-        "/", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/home", "/etc", "/boot",
-    ];
+    let holds_a_home = homes.iter().any(|home| is_within(home, directory));
+    let shared = ["/", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/home", "/etc", "/boot"];
     let of_the_system = shared.iter().any(|shared| directory == Path::new(shared))
-        || ["/run", "/etc", "/var/lib", "/var/run"]
-            .iter()
-            .chain(PRIVATE)
-            .any(|root| directory.starts_with(root))
+        || ["/run", "/etc", "/var/lib", "/var/run"].iter().chain(PRIVATE).any(|root| is_within(directory, root))
         || system.iter().any(|place| directory == place.path);
     if holds_a_home || of_the_system {
         return None;
     }
     let stat = std::fs::symlink_metadata(directory).ok()?;
-    Some(place(
-        directory.to_owned(),
-        &stat,
-        Access::Read,
-        Origin::Workspace,
-    ))
+    Some(place(directory.to_owned(), &stat, Access::Read, Origin::Workspace))
 }
 
 fn asked_place(directory: &Path, path: &Path, access: Access) -> Result<Place, Outcome> {
     let shown = path.display();
     let full = directory.join(path);
     let stat = std::fs::symlink_metadata(&full).map_err(|error| {
-        usage(
-            format!("cannot grant `{shown}`: {error}"),
-            "check the path; only what exists can be granted",
-        )
+        usage(format!("cannot grant `{shown}`: {error}"), "check the path; only what exists can be granted")
     })?;
     let real = std::fs::canonicalize(&full).map_err(|error| {
-        usage(
-            format!("cannot grant `{shown}`: {error}"),
-            "check the path; only what exists can be granted",
-        )
+        usage(format!("cannot grant `{shown}`: {error}"), "check the path; only what exists can be granted")
     })?;
     if stat.is_symlink() {
         // What a link points at can change between now and then, and is not what was named.
         return Err(usage(
-            format!(
-                "cannot grant `{shown}`: it is a link to `{}`",
-                real.display()
-            ),
+            format!("cannot grant `{shown}`: it is a link to `{}`", real.display()),
             "name what it points at",
         ));
     }
     if !stat.is_dir() && !stat.is_file() {
-        return Err(usage(
-            format!("cannot grant `{shown}`: it is neither a folder nor a file"),
-            "leave it out",
-        ));
+        return Err(usage(format!("cannot grant `{shown}`: it is neither a folder nor a file"), "leave it out"));
     }
     Ok(place(real, &stat, access, Origin::Asked))
 }
@@ -306,10 +217,7 @@ fn hidden(directory: &Path, paths: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, O
             // Nothing to hide. The guest may make it, and then it is the guest's.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                return Err(usage(
-                    format!("cannot hide `{}`: {error}", path.display()),
-                    "check the path",
-                ));
+                return Err(usage(format!("cannot hide `{}`: {error}", path.display()), "check the path"));
             }
         }
     }
@@ -326,15 +234,12 @@ struct Toolchains<'a> {
 
 impl Toolchains<'_> {
     fn is_visible(&self, path: &Path) -> bool {
-        self.visible.iter().any(|place| path.starts_with(place))
+        self.visible.iter().any(|place| is_within(path, place))
     }
 
     /// Shows what the programs in a folder need.
     fn show_programs(&mut self, folder: &Path) {
-        if !folder.is_absolute()
-            || !self.looked_at.insert(folder.to_owned())
-            || self.is_visible(folder)
-        {
+        if !folder.is_absolute() || !self.looked_at.insert(folder.to_owned()) || self.is_visible(folder) {
             return;
         }
         let Ok(real) = std::fs::canonicalize(folder) else {
@@ -357,9 +262,7 @@ impl Toolchains<'_> {
             "CARGO_HOME" => ["bin", "registry", "git", "config.toml", "config", "env"]
                 .iter()
                 .for_each(|part| self.show(&root.join(part))),
-            "GOPATH" => ["bin", "pkg/mod"]
-                .iter()
-                .for_each(|part| self.show(&root.join(part))),
+            "GOPATH" => ["bin", "pkg/mod"].iter().for_each(|part| self.show(&root.join(part))),
             _ => self.show(root),
         }
     }
@@ -376,33 +279,24 @@ impl Toolchains<'_> {
         };
         if !self.is_visible(&real) && self.is_fit(&real) && (stat.is_dir() || stat.is_file()) {
             self.visible.push(real.clone());
-            self.shown
-                .push(place(real, &stat, Access::Read, Origin::Toolchain));
+            self.shown.push(place(real, &stat, Access::Read, Origin::Toolchain));
         }
     }
 
     /// Never a home, nor what holds one, nor what a sandbox has of its own.
     fn is_fit(&self, path: &Path) -> bool {
-        let private = PRIVATE
-            .iter()
-            .chain(&["/tmp", "/run", "/etc", "/var"])
-            .any(|root| path == Path::new(root));
+        let private = PRIVATE.iter().chain(&["/tmp", "/run", "/etc", "/var"]).any(|root| path == Path::new(root));
         path.components().count() > 1
             && !private
-            && !self.homes.iter().any(|home| home.starts_with(path))
-            && !PRIVATE.iter().any(|root| path.starts_with(root))
+            && !self.homes.iter().any(|home| is_within(home, path))
+            && !PRIVATE.iter().any(|root| is_within(path, root))
     }
 
     /// A program that lives elsewhere, by itself if its folder is no tool-chain.
     fn show_program(&mut self, real: &Path) {
         if let Some(folder) = real.parent() {
-            let is_private = [Path::new("/tmp")].contains(&folder)
-                || self.homes.iter().any(|home| home == folder);
-            if is_private {
-                self.show(real)
-            } else {
-                self.show_programs(folder)
-            }
+            let is_private = [Path::new("/tmp")].contains(&folder) || self.homes.iter().any(|home| home == folder);
+            if is_private { self.show(real) } else { self.show_programs(folder) }
         }
         self.show(real);
     }
@@ -418,10 +312,7 @@ fn program(
         let path = start.join(name);
         match path.metadata() {
             Ok(stat) if stat.is_dir() => {
-                return Err(cannot_execute(
-                    format!("`{}` is a folder", path.display()),
-                    "name a program in it",
-                ));
+                return Err(cannot_execute(format!("`{}` is a folder", path.display()), "name a program in it"));
             }
             Ok(stat) if stat.permissions().mode() & 0o111 == 0 => {
                 return Err(cannot_execute(
@@ -431,44 +322,28 @@ fn program(
             }
             Ok(_) => Some(path),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(cannot_execute(
-                    format!("`{}`: {error}", path.display()),
-                    "check who may read it",
-                ));
+                return Err(cannot_execute(format!("`{}`: {error}", path.display()), "check who may read it"));
             }
             Err(_) => None,
         }
     } else {
-        std::env::split_paths(search_path)
-            .map(|entry| start.join(entry).join(name))
-            .find(|candidate| {
-                candidate
-                    .metadata()
-                    .is_ok_and(|stat| stat.is_file() && stat.permissions().mode() & 0o111 != 0)
-            })
+        std::env::split_paths(search_path).map(|entry| start.join(entry).join(name)).find(|candidate| {
+            candidate.metadata().is_ok_and(|stat| stat.is_file() && stat.permissions().mode() & 0o111 != 0)
+        })
     };
     let Some(path) = found else {
         let shown = name.to_string_lossy().escape_debug().to_string();
         let (message, fix) = match name.as_bytes().contains(&b'/') {
-            true => (
-                format!("there is no program at `{shown}`"),
-                "check the path",
-            ),
-            false => (
-                format!("there is no program `{shown}` in the search path"),
-                "install it, or add its folder to PATH",
-            ),
+            true => (format!("there is no program at `{shown}`"), "check the path"),
+            false => {
+                (format!("there is no program `{shown}` in the search path"), "install it, or add its folder to PATH")
+            }
         };
-        return Err(Outcome::NotStarted(StartFailure {
-            found: false,
-            message,
-            fix: fix.to_owned(),
-        }));
+        return Err(Outcome::NotStarted(StartFailure { found: false, message, fix: fix.to_owned() }));
     };
     // Both the name it is called by and what that leads to.
-    let real = std::fs::canonicalize(&path).map_err(|error| {
-        cannot_execute(format!("`{}`: {error}", path.display()), "check the path")
-    })?;
+    let real = std::fs::canonicalize(&path)
+        .map_err(|error| cannot_execute(format!("`{}`: {error}", path.display()), "check the path"))?;
     toolchains.show_program(&real);
     let by_name = path
         .parent()
@@ -483,25 +358,16 @@ fn program(
 }
 
 fn cannot_execute(message: String, fix: &str) -> Outcome {
-    Outcome::NotStarted(StartFailure {
-        found: true,
-        message: format!("cannot run it: {message}"),
-        fix: fix.to_owned(),
-    })
+    Outcome::NotStarted(StartFailure { found: true, message: format!("cannot run it: {message}"), fix: fix.to_owned() })
 }
 
 /// What the files passed as input and output hold already: their size must not count as the payload's.
 fn inherited_size() -> u64 {
-    let sizes = [
-        rustix::stdio::stdin(),
-        rustix::stdio::stdout(),
-        rustix::stdio::stderr(),
-    ]
-    .map(|fd| match rustix::fs::fstat(fd) {
-        Ok(stat) if rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() => {
-            stat.st_size.max(0) as u64
+    let sizes = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()].map(|fd| {
+        match rustix::fs::fstat(fd) {
+            Ok(stat) if rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() => stat.st_size.max(0) as u64,
+            _ => 0,
         }
-        _ => 0,
     });
     sizes.into_iter().max().unwrap_or(0)
 }

@@ -7,12 +7,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     (
         ".cargo",
         &[
-            ".cargo/bin",
-            ".cargo/registry",
-            ".cargo/git",
-            ".cargo/config.toml",
-            ".cargo/config",
-            ".cargo/env",
+            ".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/config.toml", ".cargo/config", ".cargo/env",
             ".rustup",
         ],
     ),
@@ -20,20 +15,9 @@ const KNOWN: &[(&str, &[&str])] = &[
     (
         ".local",
         &[
-            ".local/bin",
-            ".local/lib",
-            ".local/share/uv",
-            ".local/share/pipx",
-            ".local/pipx",
-            ".local/share/mise",
-            ".local/share/rtx",
-            ".local/share/fnm",
-            ".local/share/pnpm",
-            ".local/share/virtualenv",
-            ".local/share/pypoetry",
-            ".local/share/coursier",
-            ".local/share/swiftly",
-            ".local/share/dotnet",
+            ".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/pipx", ".local/share/mise",
+            ".local/share/rtx", ".local/share/fnm", ".local/share/pnpm", ".local/share/virtualenv",
+            ".local/share/pypoetry", ".local/share/coursier", ".local/share/swiftly", ".local/share/dotnet",
         ],
     ),
     ("go", &["go/bin", "go/pkg/mod"]),
@@ -47,55 +31,11 @@ const KNOWN: &[(&str, &[&str])] = &[
 
 /// Below a home: folders that are a tool-chain as a whole.
 const WHOLE: &[&str] = &[
-    ".pyenv",
-    ".rbenv",
-    ".nodenv",
-    ".jenv",
-    ".goenv",
-    ".plenv",
-    ".phpenv",
-    ".tfenv",
-    ".asdf",
-    ".sdkman",
-    ".bun",
-    ".volta",
-    ".nvm",
-    ".fnm",
-    ".n",
-    ".ghcup",
-    ".opam",
-    ".juliaup",
-    ".julia",
-    ".elan",
-    ".dotnet",
-    ".foundry",
-    ".wasmer",
-    ".wasmtime",
-    ".poetry",
-    ".krew",
-    ".swiftly",
-    ".gvm",
-    ".phpbrew",
-    ".perlbrew",
-    ".nix-profile",
-    ".npm-global",
-    ".yarn",
-    ".rye",
-    ".pixi",
-    ".moon",
-    ".proto",
-    ".rvm",
-    ".stack",
-    ".cabal",
-    "miniconda3",
-    "anaconda3",
-    "miniforge3",
-    "mambaforge",
-    "micromamba",
-    ".conda",
-    "miniconda",
-    "anaconda",
-    ".linuxbrew",
+    ".pyenv", ".rbenv", ".nodenv", ".jenv", ".goenv", ".plenv", ".phpenv", ".tfenv", ".asdf", ".sdkman", ".bun",
+    ".volta", ".nvm", ".fnm", ".n", ".ghcup", ".opam", ".juliaup", ".julia", ".elan", ".dotnet", ".foundry", ".wasmer",
+    ".wasmtime", ".poetry", ".krew", ".swiftly", ".gvm", ".phpbrew", ".perlbrew", ".nix-profile", ".npm-global",
+    ".yarn", ".rye", ".pixi", ".moon", ".proto", ".rvm", ".stack", ".cabal", "miniconda3", "anaconda3", "miniforge3",
+    "mambaforge", "micromamba", ".conda", "miniconda", "anaconda", ".linuxbrew",
 ];
 
 /// What to show for a folder of programs, links resolved. Existence is the caller's business.
@@ -116,22 +56,16 @@ pub fn folders_for(programs: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
 
 /// `PREFIX/bin` is shown with all of PREFIX if that is an installation and nothing more.
 fn prefix_of(programs: &Path, homes: &[PathBuf]) -> PathBuf {
-    let is_bin = programs.file_name().is_some_and(|name| {
-        name == "bin" || name == "sbin" || name == "shims" || name == "condabin"
-    });
+    let is_bin = programs
+        .file_name()
+        .is_some_and(|name| name == "bin" || name == "sbin" || name == "shims" || name == "condabin");
     let prefix = match programs.parent() {
         Some(prefix) if is_bin && prefix.components().count() > 2 => prefix,
         _ => return programs.to_owned(),
     };
     let too_much = homes.iter().any(|home| home.starts_with(prefix));
-    let installed = ["lib", "lib64", "libexec", "share", "versions"]
-        .iter()
-        .any(|part| prefix.join(part).is_dir());
-    if installed && !too_much {
-        prefix.to_owned()
-    } else {
-        programs.to_owned()
-    }
+    let installed = ["lib", "lib64", "libexec", "share", "versions"].iter().any(|part| prefix.join(part).is_dir());
+    if installed && !too_much { prefix.to_owned() } else { programs.to_owned() }
 }
 
 #[cfg(test)]
@@ -142,43 +76,27 @@ mod tests {
     fn a_tool_chain_is_shown_without_what_lies_beside_it() {
         let homes = [PathBuf::from("/home/alice")];
         let shown = |programs: &str| folders_for(Path::new(programs), &homes);
-        assert_eq!(
-            shown("/home/alice/.pyenv/shims"),
-            [PathBuf::from("/home/alice/.pyenv")]
-        );
+        assert_eq!(shown("/home/alice/.pyenv/shims"), [PathBuf::from("/home/alice/.pyenv")]);
         assert_eq!(shown("/home/alice/bin"), [PathBuf::from("/home/alice/bin")]);
         let cargo = shown("/home/alice/.cargo/bin");
         assert!(cargo.contains(&"/home/alice/.rustup".into()));
-        assert!(
-            !cargo
-                .iter()
-                .any(|folder| Path::new("/home/alice/.cargo/credentials.toml").starts_with(folder))
-        );
+        assert!(!cargo.iter().any(|folder| Path::new("/home/alice/.cargo/credentials.toml").starts_with(folder)));
     }
 
     #[test]
     fn a_prefix_that_holds_a_home_is_never_shown() {
         let homes = [PathBuf::from("/data/people/alice")];
-        assert_eq!(
-            folders_for(Path::new("/data/people/bin"), &homes),
-            [PathBuf::from("/data/people/bin")]
-        );
+        assert_eq!(folders_for(Path::new("/data/people/bin"), &homes), [PathBuf::from("/data/people/bin")]);
     }
 
     #[test]
     fn no_known_tool_chain_holds_a_credential_store() {
         let home = PathBuf::from("/home/alice");
         let whole = WHOLE.iter().map(|folder| home.join(folder));
-        let parts = KNOWN
-            .iter()
-            .flat_map(|(_, shown)| shown.iter().map(|folder| home.join(folder)));
+        let parts = KNOWN.iter().flat_map(|(_, shown)| shown.iter().map(|folder| home.join(folder)));
         for shown in whole.chain(parts) {
             for store in policy::STORES {
-                assert!(
-                    !home.join(store).starts_with(&shown),
-                    "{} shows {store}",
-                    shown.display()
-                );
+                assert!(!home.join(store).starts_with(&shown), "{} shows {store}", shown.display());
             }
         }
     }

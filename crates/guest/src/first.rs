@@ -38,26 +38,13 @@ pub struct Payload {
 /// Never returns. Whatever goes wrong is reported, and ends this process before the payload starts.
 pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State {
-        wire: wire_at,
-        own: None,
-        root: None,
-        listener: None,
-        terminal: None,
-        user_terminal: None,
-    };
+    let mut state = State { wire: wire_at, own: None, root: None, listener: None, terminal: None, user_terminal: None };
     // What we make has the mode that its step says; the payload gets the caller's habit back.
     let umask = rustix::process::umask(Mode::empty());
     let mut since = Instant::now();
     for (step, order) in (0u32..).zip(&orders.steps) {
         if let Err(error) = state.take(order) {
-            fail(
-                wire_at,
-                Report::Failed {
-                    step,
-                    errno: error.raw_os_error().unwrap_or(libc_eio()),
-                },
-            );
+            fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
         }
         if orders.trace {
             let now = Instant::now();
@@ -84,23 +71,10 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
 /// Tries steps and ends, with nothing started. For finding out what a host can do.
 pub fn rehearse(steps: &[Step], wire: OwnedFd) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State {
-        wire: wire_at,
-        own: None,
-        root: None,
-        listener: None,
-        terminal: None,
-        user_terminal: None,
-    };
+    let mut state = State { wire: wire_at, own: None, root: None, listener: None, terminal: None, user_terminal: None };
     for (step, order) in (0u32..).zip(steps) {
         if let Err(error) = state.take(order) {
-            fail(
-                wire_at,
-                Report::Failed {
-                    step,
-                    errno: error.raw_os_error().unwrap_or(libc_eio()),
-                },
-            );
+            fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
         }
     }
     or_end(wire::send(wire_at, Report::Ended { status: 0 }, &[]));
@@ -122,25 +96,18 @@ fn start(orders: &Orders, wire: BorrowedFd<'_>, terminal: Option<OwnedFd>, umask
             };
             take().map_err(|error| (Stage::Terminal, error))?;
         }
-        rustix::process::chdir(&*payload.directory)
-            .map_err(|error| (Stage::WorkingDirectory, error.into()))?;
+        rustix::process::chdir(&*payload.directory).map_err(|error| (Stage::WorkingDirectory, error.into()))?;
         signals::reset_actions();
         signals::restore(&orders.mask).map_err(|error| (Stage::Execute, error))?;
         process::close_on_exec_from(3).map_err(|error| (Stage::Execute, error))?;
-        Err((
-            Stage::Execute,
-            process::execute(&payload.program, &payload.arguments, &payload.environment),
-        ))
+        Err((Stage::Execute, process::execute(&payload.program, &payload.arguments, &payload.environment)))
     };
     let Err((stage, error)) = begin();
     fail(wire, cannot_start(stage, &error))
 }
 
 fn cannot_start(stage: Stage, error: &io::Error) -> Report {
-    Report::CannotStart {
-        stage,
-        errno: error.raw_os_error().unwrap_or(libc_eio()),
-    }
+    Report::CannotStart { stage, errno: error.raw_os_error().unwrap_or(libc_eio()) }
 }
 
 /// Reports and ends. If even that fails, the closed wire tells the parent as much.
@@ -209,23 +176,14 @@ impl State<'_> {
                 process::die_with_parent()?;
                 wire::parent_lives(self.wire)?;
             }
-            Step::HideControlGroups => process::unshare(Namespaces {
-                cgroup: true,
-                ..Namespaces::NONE
-            })?,
+            Step::HideControlGroups => process::unshare(Namespaces { cgroup: true, ..Namespaces::NONE })?,
             Step::KeepMountsPrivate => mounts::keep_private()?,
             Step::NewRoot { size, inodes } => self.new_root(size, inodes)?,
-            Step::Directory { path, mode } => {
-                match rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(*mode)) {
-                    Ok(()) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            Step::File {
-                path,
-                mode,
-                contents,
-            } => {
+            Step::Directory { path, mode } => match rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(*mode)) {
+                Ok(()) => {}
+                Err(error) => return Err(error.into()),
+            },
+            Step::File { path, mode, contents } => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(*mode))?;
                 let mut rest = contents.as_slice();
@@ -234,26 +192,13 @@ impl State<'_> {
                 }
             }
             Step::Link { path, target } => rustix::fs::symlinkat(target, CWD, path)?,
-            Step::Bind {
-                source,
-                target,
-                attributes,
-            } => self.bind(source, target, *attributes)?,
+            Step::Bind { source, target, attributes } => self.bind(source, target, *attributes)?,
             Step::Scratch { path } => {
                 let place = self.beneath(path)?;
                 self.cover(place.as_fd(), place.as_fd(), Attributes::READ_WRITE)?;
             }
-            Step::Overlay {
-                lower,
-                upper,
-                work,
-                target,
-            } => {
-                let folders = [
-                    (c"lowerdir", lower),
-                    (c"upperdir", upper),
-                    (c"workdir", work),
-                ];
+            Step::Overlay { lower, upper, work, target } => {
+                let folders = [(c"lowerdir", lower), (c"upperdir", upper), (c"workdir", work)];
                 let settings = folders.map(|(key, folder)| (key, Some(folder.as_c_str())));
                 let overlay = mounts::create(c"overlay", &settings, Attributes::READ_WRITE)?;
                 mounts::attach(overlay.as_fd(), self.beneath(target)?.as_fd())?;
@@ -274,11 +219,7 @@ impl State<'_> {
                 mounts::attach(proc.as_fd(), self.beneath(path)?.as_fd())?;
             }
             Step::Terminals { path } => {
-                let settings = [
-                    (c"newinstance", None),
-                    (c"ptmxmode", Some(c"0666")),
-                    (c"mode", Some(c"0620")),
-                ];
+                let settings = [(c"newinstance", None), (c"ptmxmode", Some(c"0666")), (c"mode", Some(c"0620"))];
                 let devpts = mounts::create(c"devpts", &settings, Attributes::DEVICE)?;
                 mounts::attach(devpts.as_fd(), self.beneath(path)?.as_fd())?;
             }
@@ -295,10 +236,7 @@ impl State<'_> {
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
             Step::RaiseLoopback => network::raise_loopback()?,
             Step::EnterUser { user, group } => {
-                process::unshare(Namespaces {
-                    user: true,
-                    ..Namespaces::NONE
-                })?;
+                process::unshare(Namespaces { user: true, ..Namespaces::NONE })?;
                 let own = self.own.take().ok_or(io::ErrorKind::NotFound)?;
                 identity::map_self_at(own.as_fd(), *user, *group)?;
                 process::die_with_parent()?;
@@ -319,18 +257,10 @@ impl State<'_> {
     }
 
     fn new_root(&mut self, size: &CStr, inodes: &CStr) -> io::Result<()> {
-        let settings = [
-            (c"size", Some(size)),
-            (c"nr_inodes", Some(inodes)),
-            (c"mode", Some(c"0755")),
-        ];
+        let settings = [(c"size", Some(size)), (c"nr_inodes", Some(inodes)), (c"mode", Some(c"0755"))];
         let tree = mounts::create(c"tmpfs", &settings, Attributes::READ_WRITE)?;
         // Over the old root, which we still see: lookups start below what is mounted there.
-        let old = rustix::fs::open(
-            c"/",
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
+        let old = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         mounts::attach(tree.as_fd(), old.as_fd())?;
         rustix::process::fchdir(&tree)?;
         self.root = Some(tree);
@@ -358,12 +288,7 @@ impl State<'_> {
         }
     }
 
-    fn cover(
-        &self,
-        with: BorrowedFd<'_>,
-        place: BorrowedFd<'_>,
-        attributes: Attributes,
-    ) -> io::Result<()> {
+    fn cover(&self, with: BorrowedFd<'_>, place: BorrowedFd<'_>, attributes: Attributes) -> io::Result<()> {
         let tree = mounts::copy_tree_at(with)?;
         mounts::confine(tree.as_fd(), attributes)?;
         mounts::attach(tree.as_fd(), place)
@@ -375,9 +300,7 @@ impl State<'_> {
         rustix::pty::unlockpt(&outer)?;
         let inner = rustix::pty::ioctl_tiocgptpeer(
             &outer,
-            rustix::pty::OpenptFlags::RDWR
-                | rustix::pty::OpenptFlags::NOCTTY
-                | rustix::pty::OpenptFlags::CLOEXEC,
+            rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY | rustix::pty::OpenptFlags::CLOEXEC,
         )?;
         self.terminal = Some(outer);
         self.user_terminal = Some(inner);
@@ -388,14 +311,9 @@ impl State<'_> {
     fn announce(&mut self) {
         let listener = self.listener.take();
         let terminal = self.terminal.take();
-        let report = Report::Armed {
-            filtered: listener.is_some(),
-            terminal: terminal.is_some(),
-        };
+        let report = Report::Armed { filtered: listener.is_some(), terminal: terminal.is_some() };
         let sent = match (&listener, &terminal) {
-            (Some(listener), Some(terminal)) => {
-                wire::send(self.wire, report, &[listener.as_fd(), terminal.as_fd()])
-            }
+            (Some(listener), Some(terminal)) => wire::send(self.wire, report, &[listener.as_fd(), terminal.as_fd()]),
             (Some(one), None) | (None, Some(one)) => wire::send(self.wire, report, &[one.as_fd()]),
             (None, None) => wire::send(self.wire, report, &[]),
         };

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use landlock::{
-    Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, Scope,
+    Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, Scope,
 };
 use rustix::fs::{Mode, OFlags};
 
@@ -24,53 +24,30 @@ pub(crate) fn restrict(order: &Landlock) -> io::Result<()> {
         ruleset = ruleset.scope(Scope::from_all(abi)).map_err(refused)?;
     }
     if order.refuse_tcp && !AccessNet::from_all(abi).is_empty() {
-        ruleset = ruleset
-            .handle_access(AccessNet::from_all(abi))
-            .map_err(refused)?;
+        ruleset = ruleset.handle_access(AccessNet::from_all(abi)).map_err(refused)?;
     }
     let mut created = ruleset.create().map_err(refused)?;
     let open = OFlags::PATH | OFlags::CLOEXEC;
     for (path, access) in &order.rules {
         let place = rustix::fs::open(path.as_c_str(), open, Mode::empty())?;
-        let folder =
-            rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode).is_dir();
-        let kind = if folder {
-            everything
-        } else {
-            AccessFs::from_file(abi)
-        };
-        created = created
-            .add_rule(PathBeneath::new(place, rights(*access, abi) & kind))
-            .map_err(refused)?;
+        let folder = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode).is_dir();
+        let kind = if folder { everything } else { AccessFs::from_file(abi) };
+        created = created.add_rule(PathBeneath::new(place, rights(*access, abi) & kind)).map_err(refused)?;
     }
-    for (number, fd) in [
-        rustix::stdio::stdin(),
-        rustix::stdio::stdout(),
-        rustix::stdio::stderr(),
-    ]
-    .iter()
-    .enumerate()
-    {
+    for (number, fd) in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()].iter().enumerate() {
         // What a descriptor may be used for, its other names (/dev/stdout) may be used for, and nothing more.
         let Some(access) = rights_of_open(*fd, abi)? else {
             continue;
         };
         let names = [c"/proc/self/fd/0", c"/proc/self/fd/1", c"/proc/self/fd/2"];
         match rustix::fs::open(names[number], open, Mode::empty()) {
-            Ok(place) => {
-                created = created
-                    .add_rule(PathBeneath::new(place, access))
-                    .map_err(refused)?
-            }
+            Ok(place) => created = created.add_rule(PathBeneath::new(place, access)).map_err(refused)?,
             // Not visible by name from inside, so there is no other name to allow.
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::ACCESS) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    created
-        .no_new_privs(true)
-        .restrict_self()
-        .map_err(refused)?;
+    created.no_new_privs(true).restrict_self().map_err(refused)?;
     Ok(())
 }
 
@@ -78,9 +55,7 @@ fn rights(access: Access, abi: landlock::ABI) -> BitFlags<AccessFs> {
     let everything = AccessFs::from_all(abi);
     match access {
         Access::Read => AccessFs::from_read(abi),
-        Access::Write => {
-            everything & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
-        }
+        Access::Write => everything & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev),
         Access::Devices => {
             everything
                 & (AccessFs::ReadFile
@@ -93,10 +68,7 @@ fn rights(access: Access, abi: landlock::ABI) -> BitFlags<AccessFs> {
 }
 
 /// The rights that match how a descriptor was opened; `None` for pipes and sockets, which Landlock leaves alone.
-fn rights_of_open(
-    fd: BorrowedFd<'_>,
-    abi: landlock::ABI,
-) -> io::Result<Option<BitFlags<AccessFs>>> {
+fn rights_of_open(fd: BorrowedFd<'_>, abi: landlock::ABI) -> io::Result<Option<BitFlags<AccessFs>>> {
     let kind = match rustix::fs::fstat(fd) {
         Ok(stat) => rustix::fs::FileType::from_raw_mode(stat.st_mode),
         Err(rustix::io::Errno::BADF) => return Ok(None),

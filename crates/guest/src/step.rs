@@ -104,10 +104,7 @@ pub enum Source {
     /// The child copies the tree itself.
     Path(CString),
     /// The parent has copied it, with rights that the child does not have. The path is for people.
-    Prepared {
-        path: CString,
-        tree: Option<OwnedFd>,
-    },
+    Prepared { path: CString, tree: Option<OwnedFd> },
 }
 
 /// What Landlock is told. Everything that it knows of at `abi` and that is not allowed here is refused.
@@ -143,42 +140,15 @@ impl fmt::Display for Step {
             Step::HideControlGroups => write!(out, "unshare  cgroup"),
             Step::KeepMountsPrivate => write!(out, "private  all mounts"),
             Step::NewRoot { size, inodes } => {
-                write!(
-                    out,
-                    "root     in memory, {} bytes, {} inodes",
-                    size.to_string_lossy(),
-                    inodes.to_string_lossy()
-                )
+                write!(out, "root     in memory, {} bytes, {} inodes", size.to_string_lossy(), inodes.to_string_lossy())
             }
             Step::Directory { path, mode } => write!(out, "folder   {} {mode:o}", inside(path)),
-            Step::File {
-                path,
-                mode,
-                contents,
-            } => {
-                write!(
-                    out,
-                    "file     {} {mode:o}, {} bytes",
-                    inside(path),
-                    contents.len()
-                )
+            Step::File { path, mode, contents } => {
+                write!(out, "file     {} {mode:o}, {} bytes", inside(path), contents.len())
             }
-            Step::Link { path, target } => write!(
-                out,
-                "link     {} -> {}",
-                inside(path),
-                target.to_string_lossy()
-            ),
-            Step::Bind {
-                source,
-                target,
-                attributes,
-            } => {
-                let rights = if attributes.read_only {
-                    "read-only"
-                } else {
-                    "read-write"
-                };
+            Step::Link { path, target } => write!(out, "link     {} -> {}", inside(path), target.to_string_lossy()),
+            Step::Bind { source, target, attributes } => {
+                let rights = if attributes.read_only { "read-only" } else { "read-write" };
                 let device = if attributes.devices { " device" } else { "" };
                 let (from, owners) = match source {
                     Source::Path(path) => (path, ""),
@@ -187,11 +157,7 @@ impl fmt::Display for Step {
                 let from = from.to_string_lossy();
                 match inside(target) == from {
                     true => write!(out, "bind     {from} {rights}{device}{owners}"),
-                    false => write!(
-                        out,
-                        "bind     {from} at {} {rights}{device}{owners}",
-                        inside(target)
-                    ),
+                    false => write!(out, "bind     {from} at {} {rights}{device}{owners}", inside(target)),
                 }
             }
             Step::Scratch { path } => write!(out, "scratch  {}", inside(path)),
@@ -225,18 +191,9 @@ impl fmt::Display for Step {
             Step::Restrict(landlock) => {
                 write!(out, "landlock abi {}", landlock.abi)?;
                 for (path, access) in &landlock.rules {
-                    write!(
-                        out,
-                        ", {} {}",
-                        path.to_string_lossy(),
-                        format!("{access:?}").to_lowercase()
-                    )?;
+                    write!(out, ", {} {}", path.to_string_lossy(), format!("{access:?}").to_lowercase())?;
                 }
-                if landlock.refuse_tcp {
-                    write!(out, ", no tcp")
-                } else {
-                    Ok(())
-                }
+                if landlock.refuse_tcp { write!(out, ", no tcp") } else { Ok(()) }
             }
             Step::Filter(program) => write!(out, "seccomp  {} instructions", program.length()),
             Step::ForbidInspection => write!(out, "forbid   inspection of the first process"),

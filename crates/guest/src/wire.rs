@@ -8,8 +8,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
 pub const RECORD: usize = 16;
@@ -64,29 +64,12 @@ impl Report {
         let narrow = || u32::try_from(large).ok().map(|number| number as i32);
         let flag = |number: u64| (number <= 1).then_some(number == 1);
         Some(match kind {
-            1 => Report::Done {
-                step: small,
-                nanoseconds: large,
-            },
-            2 => Report::Failed {
-                step: small,
-                errno: narrow()?,
-            },
-            3 => Report::Armed {
-                filtered: flag(small.into())?,
-                terminal: flag(large)?,
-            },
+            1 => Report::Done { step: small, nanoseconds: large },
+            2 => Report::Failed { step: small, errno: narrow()? },
+            3 => Report::Armed { filtered: flag(small.into())?, terminal: flag(large)? },
             4 => {
-                let stage = [
-                    Stage::Fork,
-                    Stage::Terminal,
-                    Stage::WorkingDirectory,
-                    Stage::Execute,
-                ];
-                Report::CannotStart {
-                    stage: *stage.get(small as usize)?,
-                    errno: narrow()?,
-                }
+                let stage = [Stage::Fork, Stage::Terminal, Stage::WorkingDirectory, Stage::Execute];
+                Report::CannotStart { stage: *stage.get(small as usize)?, errno: narrow()? }
             }
             5 if small == 0 => Report::Ended { status: narrow()? },
             _ => return None,
@@ -96,31 +79,17 @@ impl Report {
 
 /// Both ends of a new wire: the parent's and the child's.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(rustix::net::socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )?)
+    Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
 /// Sends a record, and copies of `descriptors` (two at most) with it.
-pub fn send(
-    wire: BorrowedFd<'_>,
-    report: Report,
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
+pub fn send(wire: BorrowedFd<'_>, report: Report, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut extra = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !extra.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    rustix::net::sendmsg(
-        wire,
-        &[IoSlice::new(&report.encode())],
-        &mut extra,
-        SendFlags::NOSIGNAL,
-    )?;
+    rustix::net::sendmsg(wire, &[IoSlice::new(&report.encode())], &mut extra, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -131,12 +100,7 @@ pub fn receive(wire: BorrowedFd<'_>) -> io::Result<Option<(Report, Vec<OwnedFd>)
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut extra = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
-        match rustix::net::recvmsg(
-            wire,
-            &mut [IoSliceMut::new(&mut record)],
-            &mut extra,
-            RecvFlags::CMSG_CLOEXEC,
-        ) {
+        match rustix::net::recvmsg(wire, &mut [IoSliceMut::new(&mut record)], &mut extra, RecvFlags::CMSG_CLOEXEC) {
             Err(rustix::io::Errno::INTR) => {}
             // A peer that ended with something unread resets the connection rather than closing it.
             Err(rustix::io::Errno::CONNRESET) => return Ok(None),
@@ -153,15 +117,10 @@ pub fn receive(wire: BorrowedFd<'_>) -> io::Result<Option<(Report, Vec<OwnedFd>)
             _ => Vec::new(),
         })
         .collect();
-    let whole = !received
-        .flags
-        .intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+    let whole = !received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
     match record.get(..received.bytes).and_then(Report::decode) {
         Some(report) if whole => Ok(Some((report, descriptors))),
-        _ => Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "the sandbox's first process sent no valid record",
-        )),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the sandbox's first process sent no valid record")),
     }
 }
 
@@ -187,11 +146,7 @@ pub(crate) fn await_release(wire: BorrowedFd<'_>) -> io::Result<()> {
 /// An error if the parent is gone already: then nobody would end us.
 pub(crate) fn parent_lives(wire: BorrowedFd<'_>) -> io::Result<()> {
     let mut byte = [0u8; 1];
-    match rustix::net::recv(
-        wire.as_fd(),
-        &mut byte,
-        RecvFlags::PEEK | RecvFlags::DONTWAIT,
-    ) {
+    match rustix::net::recv(wire.as_fd(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
         Ok((_, 0)) => Err(rustix::io::Errno::PIPE.into()),
         Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
         Err(error) => Err(error.into()),
@@ -225,28 +180,14 @@ mod tests {
     fn every_report_survives_the_wire() {
         let (here, there) = pair().expect("a socket pair");
         for report in [
-            Report::Done {
-                step: 7,
-                nanoseconds: u64::MAX,
-            },
-            Report::Failed {
-                step: u32::MAX,
-                errno: 1,
-            },
-            Report::Armed {
-                filtered: true,
-                terminal: false,
-            },
-            Report::CannotStart {
-                stage: Stage::Execute,
-                errno: 2,
-            },
+            Report::Done { step: 7, nanoseconds: u64::MAX },
+            Report::Failed { step: u32::MAX, errno: 1 },
+            Report::Armed { filtered: true, terminal: false },
+            Report::CannotStart { stage: Stage::Execute, errno: 2 },
             Report::Ended { status: 0x7f00 },
         ] {
             send(there.as_fd(), report, &[]).expect("sent");
-            let (received, descriptors) = receive(here.as_fd())
-                .expect("received")
-                .expect("not closed");
+            let (received, descriptors) = receive(here.as_fd()).expect("received").expect("not closed");
             assert_eq!((received, descriptors.len()), (report, 0));
         }
         drop(there);
@@ -258,10 +199,7 @@ mod tests {
         let (here, there) = pair().expect("a socket pair");
         for length in [1, RECORD - 1, RECORD + 1, 4096] {
             rustix::net::send(&there, &vec![1u8; length], SendFlags::empty()).expect("sent");
-            assert!(
-                receive(here.as_fd()).is_err(),
-                "{length} bytes were taken for a record"
-            );
+            assert!(receive(here.as_fd()).is_err(), "{length} bytes were taken for a record");
         }
     }
 }

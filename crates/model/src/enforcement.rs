@@ -90,12 +90,7 @@ pub struct UnknownWall(pub String);
 impl fmt::Display for UnknownWall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = Wall::ALL.iter().map(|wall| wall.name()).collect();
-        write!(
-            out,
-            "there is no wall called `{}`; the walls are {}",
-            self.0,
-            names.join(", ")
-        )
+        write!(out, "there is no wall called `{}`; the walls are {}", self.0, names.join(", "))
     }
 }
 
@@ -105,11 +100,7 @@ impl FromStr for Wall {
     type Err = UnknownWall;
 
     fn from_str(name: &str) -> Result<Wall, UnknownWall> {
-        Wall::ALL
-            .iter()
-            .copied()
-            .find(|wall| wall.name() == name)
-            .ok_or_else(|| UnknownWall(name.to_owned()))
+        Wall::ALL.iter().copied().find(|wall| wall.name() == name).ok_or_else(|| UnknownWall(name.to_owned()))
     }
 }
 
@@ -146,16 +137,11 @@ pub struct Enforcement {
 impl Enforcement {
     /// Lines that are weaker than `accepted` allows.
     pub fn gaps<'a>(&'a self, accepted: &'a Accepted) -> impl Iterator<Item = &'a Holding> {
-        self.walls
-            .iter()
-            .filter(|holding| !accepted.accepts(holding.wall, &holding.held))
+        self.walls.iter().filter(|holding| !accepted.accepts(holding.wall, &holding.held))
     }
 
     /// Walls that nothing is known of: a report must speak of each.
     pub fn unreported(&self) -> impl Iterator<Item = Wall> {
-        Wall::ALL
-            .iter()
-            .copied()
-            .filter(|wall| !self.walls.iter().any(|holding| holding.wall == *wall))
+        Wall::ALL.iter().copied().filter(|wall| !self.walls.iter().any(|holding| holding.wall == *wall))
     }
 }

@@ -6,6 +6,7 @@
 mod enforcement;
 mod grant;
 mod outcome;
+pub mod paths;
 mod request;
 mod seams;
 pub mod units;
@@ -13,9 +14,7 @@ mod verdict;
 
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers};
-pub use outcome::{
-    Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage,
-};
+pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use request::{Asked, Request};
 pub use seams::{Backend, BackendReport, Diagnosis, Finding, Plan, Sandbox, Service, Step};
 pub use verdict::{Reason, Refusal, Ruling, Verdict};

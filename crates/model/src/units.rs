@@ -14,11 +14,7 @@ pub struct BadQuantity {
 impl fmt::Display for BadQuantity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let BadQuantity { word, why, example } = self;
-        write!(
-            out,
-            "`{}` {why}; write it like {example}",
-            word.escape_debug()
-        )
+        write!(out, "`{}` {why}; write it like {example}", word.escape_debug())
     }
 }
 
@@ -31,11 +27,7 @@ fn positive<T: Default + PartialEq>(
     what: &'static str,
     example: &'static str,
 ) -> Result<T, BadQuantity> {
-    let bad = |why| BadQuantity {
-        word: word.to_owned(),
-        why,
-        example,
-    };
+    let bad = |why| BadQuantity { word: word.to_owned(), why, example };
     match value {
         None => Err(bad(what)),
         Some(value) if value == T::default() => Err(bad("is zero, and a limit must be more")),
@@ -45,9 +37,7 @@ fn positive<T: Default + PartialEq>(
 
 /// Number and unit: `12.5MiB` is (`12.5`, `MiB`).
 fn split(word: &str) -> (&str, &str) {
-    let end = word
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .unwrap_or(word.len());
+    let end = word.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(word.len());
     word.split_at(end)
 }
 
@@ -61,17 +51,12 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
     if !all_digits(whole) || !all_digits(fraction) {
         return None;
     }
-    let whole: u64 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().ok()?
-    };
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let whole = whole.checked_mul(scale)?;
     if fraction.is_empty() {
         return Some(whole);
     }
-    let parts = u128::from(fraction.parse::<u64>().ok()?) * u128::from(scale)
-        / 10u128.pow(fraction.len() as u32);
+    let parts = u128::from(fraction.parse::<u64>().ok()?) * u128::from(scale) / 10u128.pow(fraction.len() as u32);
     whole.checked_add(u64::try_from(parts).ok()?)
 }
 
@@ -101,9 +86,7 @@ pub fn duration(word: &str) -> Result<Duration, BadQuantity> {
         "d" => Some(24 * 3600 * 1_000_000_000),
         _ => None,
     };
-    let value = nanoseconds
-        .and_then(|scale| scaled(number, scale))
-        .map(Duration::from_nanos);
+    let value = nanoseconds.and_then(|scale| scaled(number, scale)).map(Duration::from_nanos);
     positive(value, word, "is not a time", "`30s`, `500ms` or `2m`")
 }
 
@@ -116,12 +99,7 @@ pub fn processors(word: &str) -> Result<u32, BadQuantity> {
 /// A plain count.
 pub fn count(word: &str) -> Result<u64, BadQuantity> {
     let digits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-    positive(
-        word.parse().ok().filter(|_| digits),
-        word,
-        "is not a whole number",
-        "`100`",
-    )
+    positive(word.parse().ok().filter(|_| digits), word, "is not a whole number", "`100`")
 }
 
 #[cfg(test)]
@@ -130,14 +108,9 @@ mod tests {
 
     #[test]
     fn people_write_sizes_in_many_ways() {
-        for (word, expected) in [
-            ("1", 1),
-            ("1k", 1024),
-            ("1.5K", 1536),
-            ("512M", 512 << 20),
-            ("2GiB", 2 << 30),
-            (".5m", 1 << 19),
-        ] {
+        for (word, expected) in
+            [("1", 1), ("1k", 1024), ("1.5K", 1536), ("512M", 512 << 20), ("2GiB", 2 << 30), (".5m", 1 << 19)]
+        {
             assert_eq!(bytes(word), Ok(expected), "{word}");
         }
     }
@@ -145,27 +118,12 @@ mod tests {
     #[test]
     fn what_is_no_size_is_said_to_be_none() {
         for word in [
-            "",
-            "0",
-            "0M",
-            "12XB",
-            "M",
-            "-1",
-            "1.",
-            "1..5",
-            "1e9",
-            "٣",
-            "99999999999999999999",
-            "20000000T",
-            "1 M",
+            "", "0", "0M", "12XB", "M", "-1", "1.", "1..5", "1e9", "٣", "99999999999999999999", "20000000T", "1 M",
             "nan",
         ] {
             assert!(bytes(word).is_err(), "{word:?} was taken for a size");
             assert!(duration(word).is_err(), "{word:?} was taken for a time");
-            assert!(
-                processors(word).is_err(),
-                "{word:?} was taken for processors"
-            );
+            assert!(processors(word).is_err(), "{word:?} was taken for processors");
             assert!(count(word).is_err(), "{word:?} was taken for a count");
         }
     }

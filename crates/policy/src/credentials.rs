@@ -2,213 +2,73 @@
 
 use std::path::{Path, PathBuf};
 
+use model::paths::is_within;
+
 /// Below a home. A folder or a file each.
 pub const STORES: &[&str] = &[
     // Keys and agents
-    ".ssh",
-    ".gnupg",
-    ".pki",
-    ".putty",
-    ".config/age",
-    ".config/sops",
-    ".password-store",
-    ".keychain",
-    ".step",
-    ".local/share/keyrings",
-    ".local/share/kwalletd",
-    ".kde/share/apps/kwallet",
-    ".config/keybase",
-    ".vault-token",
+    ".ssh", ".gnupg", ".pki", ".putty", ".config/age", ".config/sops", ".password-store", ".keychain", ".step",
+    ".local/share/keyrings", ".local/share/kwalletd", ".kde/share/apps/kwallet", ".config/keybase", ".vault-token",
     // Clouds and clusters
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".boto",
-    ".gsutil",
-    ".kube",
-    ".docker",
-    ".config/containers",
-    ".oci",
-    ".aliyun",
-    ".config/doctl",
-    ".config/linode-cli",
-    ".config/hcloud",
-    ".config/scw",
-    ".config/fly",
-    ".fly",
-    ".config/heroku",
-    ".terraform.d",
-    ".terraformrc",
-    ".pulumi",
-    ".config/openstack",
-    ".bluemix",
-    ".config/rclone",
-    ".s3cfg",
-    ".mc",
-    ".config/configstore",
-    ".config/netlify",
-    ".config/vercel",
-    ".vercel",
-    ".config/wrangler",
-    ".wrangler",
-    ".databricks",
-    ".databrickscfg",
-    ".snowflake",
-    ".snowsql",
-    ".config/ngrok",
-    ".ngrok2",
+    ".aws", ".azure", ".config/gcloud", ".boto", ".gsutil", ".kube", ".docker", ".config/containers", ".oci", ".aliyun",
+    ".config/doctl", ".config/linode-cli", ".config/hcloud", ".config/scw", ".config/fly", ".fly", ".config/heroku",
+    ".terraform.d", ".terraformrc", ".pulumi", ".config/openstack", ".bluemix", ".config/rclone", ".s3cfg", ".mc",
+    ".config/configstore", ".config/netlify", ".config/vercel", ".vercel", ".config/wrangler", ".wrangler",
+    ".databricks", ".databrickscfg", ".snowflake", ".snowsql", ".config/ngrok", ".ngrok2",
     // Code hosts and registries
-    ".git-credentials",
-    ".config/git/credentials",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/hub",
-    ".netrc",
-    "_netrc",
-    ".authinfo",
-    ".authinfo.gpg",
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".config/pip",
-    ".pip",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".bundle/config",
-    ".composer/auth.json",
-    ".config/composer/auth.json",
-    ".m2/settings.xml",
-    ".m2/settings-security.xml",
-    ".gradle/gradle.properties",
-    ".nuget/NuGet",
-    ".config/NuGet",
-    ".config/pypoetry/auth.toml",
-    ".hex/hex.config",
-    ".config/nix/nix.conf",
-    ".huggingface",
-    ".cache/huggingface/token",
-    ".kaggle",
-    ".config/openai",
-    ".config/anthropic",
-    ".ollama/id_ed25519",
+    ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub", ".netrc", "_netrc",
+    ".authinfo", ".authinfo.gpg", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".config/pip", ".pip",
+    ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".bundle/config", ".composer/auth.json",
+    ".config/composer/auth.json", ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties",
+    ".nuget/NuGet", ".config/NuGet", ".config/pypoetry/auth.toml", ".hex/hex.config", ".config/nix/nix.conf",
+    ".huggingface", ".cache/huggingface/token", ".kaggle", ".config/openai", ".config/anthropic", ".ollama/id_ed25519",
     // Agents and editors, which hold tokens of their own
-    ".claude",
-    ".claude.json",
-    ".config/claude",
-    ".codex",
-    ".gemini",
-    ".cursor",
-    ".config/Cursor",
-    ".config/Code",
-    ".vscode-server",
-    ".config/github-copilot",
-    ".aider.conf.yml",
-    ".continue",
-    ".config/zed",
-    ".local/share/opencode",
-    ".config/JetBrains",
-    // Databases
-    ".pgpass",
-    ".pg_service.conf",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".mongorc.js",
-    ".config/redis",
+    ".claude", ".claude.json", ".config/claude", ".codex", ".gemini", ".cursor", ".config/Cursor", ".config/Code",
+    ".vscode-server", ".config/github-copilot", ".aider.conf.yml", ".continue", ".config/zed", ".local/share/opencode",
+    ".config/JetBrains", // Databases
+    ".pgpass", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".mongorc.js", ".config/redis",
     // Browsers and mail
-    ".mozilla",
-    ".thunderbird",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".config/microsoft-edge",
-    ".config/vivaldi",
-    ".config/opera",
-    ".config/Slack",
-    ".config/discord",
-    ".config/Signal",
-    ".config/1Password",
-    ".config/Bitwarden",
-    ".config/op",
-    ".mutt",
-    ".muttrc",
-    ".msmtprc",
-    ".config/evolution",
-    ".local/share/evolution",
-    // Wallets
-    ".bitcoin",
-    ".ethereum",
-    ".config/solana",
-    ".electrum",
-    // What was typed
-    ".bash_history",
-    ".zsh_history",
-    ".history",
-    ".local/share/fish/fish_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".sqlite_history",
-    ".rediscli_history",
-    ".lesshst",
-    ".viminfo",
-    ".wget-hsts",
-    // Loose ones
-    ".env",
-    ".envrc",
-    ".secrets",
-    ".credentials",
-    ".config/systemd/user",
-    ".Xauthority",
-    ".ICEauthority",
+    ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
+    ".config/microsoft-edge", ".config/vivaldi", ".config/opera", ".config/Slack", ".config/discord", ".config/Signal",
+    ".config/1Password", ".config/Bitwarden", ".config/op", ".mutt", ".muttrc", ".msmtprc", ".config/evolution",
+    ".local/share/evolution", // Wallets
+    ".bitcoin", ".ethereum", ".config/solana", ".electrum", // What was typed
+    ".bash_history", ".zsh_history", ".history", ".local/share/fish/fish_history", ".python_history",
+    ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history", ".lesshst",
+    ".viminfo", ".wget-hsts", // Loose ones
+    ".env", ".envrc", ".secrets", ".credentials", ".config/systemd/user", ".Xauthority", ".ICEauthority",
     ".cache/keyring",
 ];
 
 /// Anywhere on the system.
 pub const SYSTEM_STORES: &[&str] = &[
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/etc/ssh",
-    "/etc/ssl/private",
-    "/etc/pki/tls/private",
-    "/etc/krb5.keytab",
-    "/etc/wireguard",
-    "/etc/openvpn",
-    "/etc/NetworkManager",
-    "/etc/wpa_supplicant",
-    "/etc/docker",
-    "/etc/kubernetes",
-    "/etc/rancher",
-    "/etc/letsencrypt",
-    "/etc/ipsec.secrets",
-    "/etc/security/opasswd",
-    "/run/secrets",
-    "/var/run/secrets",
-    "/var/lib/kubelet",
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh",
+    "/etc/ssl/private", "/etc/pki/tls/private", "/etc/krb5.keytab", "/etc/wireguard", "/etc/openvpn",
+    "/etc/NetworkManager", "/etc/wpa_supplicant", "/etc/docker", "/etc/kubernetes", "/etc/rancher", "/etc/letsencrypt",
+    "/etc/ipsec.secrets", "/etc/security/opasswd", "/run/secrets", "/var/run/secrets", "/var/lib/kubelet",
     "/var/lib/docker",
 ];
 
 /// The store that `path` is or is inside of.
 pub fn inside_a_store(path: &Path, homes: &[PathBuf]) -> Option<PathBuf> {
-    all(homes).find(|store| path.starts_with(store))
+    all(homes).find(|store| is_within(path, store))
 }
 
 /// Every store below `place`, which may or may not exist.
 pub(crate) fn below(place: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
-    all(homes)
-        .filter(|store| store.starts_with(place))
-        .collect()
+    let mut stores: Vec<PathBuf> =
+        SYSTEM_STORES.iter().filter(|store| is_within(store, place)).map(PathBuf::from).collect();
+    for home in homes {
+        if is_within(home, place) {
+            stores.extend(STORES.iter().map(|store| home.join(store)));
+        } else if let Ok(below) = place.strip_prefix(home) {
+            stores.extend(STORES.iter().filter(|store| is_within(store, below)).map(|store| home.join(store)));
+        }
+    }
+    stores
 }
 
 fn all(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + '_ {
-    let in_homes = homes
-        .iter()
-        .flat_map(|home| STORES.iter().map(move |store| home.join(store)));
+    let in_homes = homes.iter().flat_map(|home| STORES.iter().map(move |store| home.join(store)));
     in_homes.chain(SYSTEM_STORES.iter().map(PathBuf::from))
 }

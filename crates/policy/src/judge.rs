@@ -3,9 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use model::paths::is_within;
 use model::{
-    Accepted, Access, Asked, Command, Files, Grant, Limits, Network, Origin, Place, Powers,
-    Refusal, Request, Verdict, Wall,
+    Accepted, Access, Asked, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Refusal, Request, Verdict,
+    Wall,
 };
 
 use crate::credentials;
@@ -52,11 +53,7 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts) -> Result<Grant, Ref
 fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
     let path = place.path.display();
     let refuse = |rule: &str, message: String, hint: &str| {
-        Err(Refusal {
-            rule: rule.to_owned(),
-            message,
-            hint: hint.to_owned(),
-        })
+        Err(Refusal { rule: rule.to_owned(), message, hint: hint.to_owned() })
     };
     if place.path == Path::new("/") {
         return refuse(
@@ -68,17 +65,11 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
     if let Some(store) = credentials::inside_a_store(&place.path, &facts.homes) {
         return refuse(
             "files.credentials",
-            format!(
-                "`{path}` is in the credential store `{}`, which is never visible inside",
-                store.display()
-            ),
+            format!("`{path}` is in the credential store `{}`, which is never visible inside", store.display()),
             "keep secrets outside the sandbox; give the command what it needs in another way",
         );
     }
-    if PRIVATE
-        .iter()
-        .any(|private| place.path.starts_with(private))
-    {
+    if PRIVATE.iter().any(|private| is_within(&place.path, private)) {
         return refuse(
             "files.private",
             format!("`{path}` of the host is never shown; a sandbox has its own"),
@@ -88,9 +79,7 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
     if place.access == Access::Write {
         let system = NEVER_WRITABLE.iter().chain(PRIVATE).map(Path::new);
         let mut system = system.chain(std::iter::once(Path::new("/opt")));
-        if let Some(root) =
-            system.find(|root| place.path.starts_with(root) || root.starts_with(&place.path))
-        {
+        if let Some(root) = system.find(|root| is_within(&place.path, root) || is_within(root, &place.path)) {
             let opt_project = root == Path::new("/opt") && place.path != root;
             if !opt_project {
                 return refuse(
@@ -117,11 +106,7 @@ fn words(access: Access) -> &'static str {
 /// All places, outermost first, one for each path: the one that was asked for, or else the one with more rights.
 fn places(facts: &Facts) -> Vec<Place> {
     let mut places: Vec<Place> = facts.asked.clone();
-    let rest = facts
-        .workspace
-        .iter()
-        .chain(&facts.toolchains)
-        .chain(&facts.system);
+    let rest = facts.workspace.iter().chain(&facts.toolchains).chain(&facts.system);
     for place in rest {
         if !places.iter().any(|known| known.path == place.path) {
             places.push(place.clone());
@@ -131,10 +116,7 @@ fn places(facts: &Facts) -> Vec<Place> {
     // A place inside another with the same rights adds nothing.
     let mut kept: Vec<Place> = Vec::new();
     for place in places {
-        let around = kept
-            .iter()
-            .rev()
-            .find(|outer| outer.folder && place.path.starts_with(&outer.path));
+        let around = kept.iter().rev().find(|outer| outer.folder && is_within(&place.path, &outer.path));
         if around.is_none_or(|outer| outer.access != place.access) {
             kept.push(place);
         }
@@ -145,71 +127,49 @@ fn places(facts: &Facts) -> Vec<Place> {
 fn check_directory(facts: &Facts, places: &[Place]) -> Result<(), Refusal> {
     let start = &facts.start;
     let private = [Path::new("/tmp"), facts.home.as_path()];
-    let visible = places.iter().any(|place| {
-        place.folder && (start.starts_with(&place.path) || place.path.starts_with(start))
-    }) || private
-        .iter()
-        .any(|private| start == private || private.starts_with(start))
-        || start == Path::new("/");
+    let visible =
+        places.iter().any(|place| place.folder && (is_within(start, &place.path) || is_within(&place.path, start)))
+            || private.iter().any(|private| start == private || is_within(private, start))
+            || start == Path::new("/");
     if visible {
         return Ok(());
     }
     Err(Refusal {
         rule: "files.directory".to_owned(),
-        message: format!(
-            "the working directory `{}` is outside the grant",
-            start.display()
-        ),
-        hint: format!(
-            "start from it, or grant it with `--read {}`",
-            start.display()
-        ),
+        message: format!("the working directory `{}` is outside the grant", start.display()),
+        hint: format!("start from it, or grant it with `--read {}`", start.display()),
     })
 }
 
 /// What is hidden by wish, and every credential store in a place.
 fn hidden(facts: &Facts, places: &[Place]) -> Vec<(PathBuf, bool)> {
-    let mut hidden: Vec<(PathBuf, bool)> =
-        facts.hide.iter().chain(&facts.stores).cloned().collect();
-    hidden.retain(|(path, _)| places.iter().any(|place| path.starts_with(&place.path)));
+    let mut hidden: Vec<(PathBuf, bool)> = facts.hide.iter().chain(&facts.stores).cloned().collect();
+    hidden.retain(|(path, _)| places.iter().any(|place| is_within(path, &place.path)));
     hidden.sort();
     hidden.dedup();
     hidden
 }
 
 fn accepted(request: &Request, policy: &Policy) -> Result<Accepted, Refusal> {
-    let mut accepted = Accepted {
-        partly: policy.accepted_partly.clone(),
-        missing: policy.accepted_missing.clone(),
-    };
+    let mut accepted = Accepted { partly: policy.accepted_partly.clone(), missing: policy.accepted_missing.clone() };
     for name in &request.accept_gaps {
-        let wall: Wall = name
-            .parse()
-            .map_err(|unknown: model::UnknownWall| Refusal {
-                rule: "walls.known".to_owned(),
-                message: unknown.to_string(),
-                hint: "see `belljar doctor`".to_owned(),
-            })?;
+        let wall: Wall = name.parse().map_err(|unknown: model::UnknownWall| Refusal {
+            rule: "walls.known".to_owned(),
+            message: unknown.to_string(),
+            hint: "see `belljar doctor`".to_owned(),
+        })?;
         accepted.missing.push(wall);
     }
     Ok(accepted)
 }
 
-fn environment(
-    request: &Request,
-    policy: &Policy,
-    facts: &Facts,
-    places: &[Place],
-) -> Vec<(OsString, OsString)> {
-    let visible = |path: &Path| places.iter().any(|place| path.starts_with(&place.path));
+fn environment(request: &Request, policy: &Policy, facts: &Facts, places: &[Place]) -> Vec<(OsString, OsString)> {
+    let visible = |path: &Path| places.iter().any(|place| is_within(path, &place.path));
     let mut result: Vec<(OsString, OsString)> = Vec::new();
     for (name, value) in &facts.environment {
         let plain = ENVIRONMENT.iter().any(|known| name == known)
             || name.as_encoded_bytes().starts_with(b"LC_")
-            || policy
-                .pass_environment
-                .iter()
-                .any(|known| name == known.as_str());
+            || policy.pass_environment.iter().any(|known| name == known.as_str());
         let toolchain = TOOLCHAIN_VARIABLES.iter().any(|known| name == known)
             && (!Path::new(value).is_absolute() || visible(Path::new(value)));
         if plain || toolchain {
@@ -227,13 +187,7 @@ fn environment(
     set("PWD", facts.start.as_os_str());
     set("BELLJAR", OsStr::new("1"));
     for (name, value) in &request.environment {
-        let inherited = || {
-            facts
-                .environment
-                .iter()
-                .find(|(known, _)| known == name)
-                .map(|(_, value)| value.clone())
-        };
+        let inherited = || facts.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         result.retain(|(known, _)| known != name);
         if let Some(value) = value.clone().or_else(inherited) {
             result.push((name.clone(), value));
@@ -247,18 +201,12 @@ fn environment(
 fn search_path(facts: &Facts, places: &[Place]) -> OsString {
     let links = &facts.links;
     let visible = |path: &Path| {
-        places.iter().any(|place| path.starts_with(&place.path))
-            || links.iter().any(|(link, _)| path.starts_with(link))
+        places.iter().any(|place| is_within(path, &place.path)) || links.iter().any(|(link, _)| is_within(path, link))
     };
-    let path = facts
-        .environment
-        .iter()
-        .find(|(name, _)| name == "PATH")
-        .map(|(_, value)| value.clone())
-        .unwrap_or_default();
-    let mut entries: Vec<PathBuf> = std::env::split_paths(&path)
-        .filter(|entry| entry.is_absolute() && visible(entry))
-        .collect();
+    let path =
+        facts.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
+    let mut entries: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|entry| entry.is_absolute() && visible(entry)).collect();
     for standard in ["/usr/local/bin", "/usr/bin", "/bin"] {
         if !entries.iter().any(|entry| entry == Path::new(standard)) {
             entries.push(standard.into());
@@ -268,16 +216,7 @@ fn search_path(facts: &Facts, places: &[Place]) -> OsString {
 }
 
 fn limits(asked: &Asked, policy: &Policy, facts: &Facts) -> Limits {
-    let Asked {
-        wall_time,
-        millicpus,
-        cpu_time,
-        memory,
-        processes,
-        disk,
-        open_files,
-        output,
-    } = asked;
+    let Asked { wall_time, millicpus, cpu_time, memory, processes, disk, open_files, output } = asked;
     // A policy's limit is a ceiling; a request may only ask for less.
     fn lower<T: Ord + Copy>(asked: Option<T>, policy: Option<T>) -> Option<T> {
         match (asked, policy) {
@@ -309,13 +248,11 @@ const FEWEST_INODES: u64 = 1024;
 
 /// Stores that could be below what is granted: somebody with eyes must say which exist.
 pub fn stores_to_look_for(facts_homes: &[PathBuf], places: &[Place]) -> Vec<PathBuf> {
-    let mut stores: Vec<PathBuf> = places
-        .iter()
-        .flat_map(|place| credentials::below(&place.path, facts_homes))
-        .collect();
-    for place in places.iter().filter(|place| {
-        place.origin == Origin::Asked && place.access == Access::Read && place.folder
-    }) {
+    let mut stores: Vec<PathBuf> =
+        places.iter().flat_map(|place| credentials::below(&place.path, facts_homes)).collect();
+    for place in
+        places.iter().filter(|place| place.origin == Origin::Asked && place.access == Access::Read && place.folder)
+    {
         stores.push(place.path.join(".env"));
         stores.push(place.path.join(".env.local"));
         stores.push(place.path.join(".env.production"));

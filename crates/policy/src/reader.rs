@@ -70,45 +70,17 @@ struct Limits {
 impl Policy {
     /// Reads the text of `file`. Whatever is not understood is an error: a rule that is skipped would be a hole.
     pub fn read(file: &str, text: &str) -> Result<Policy, BadPolicy> {
-        let bad = |message: String| BadPolicy {
-            file: file.to_owned(),
-            line: 1,
-            message,
-        };
+        let bad = |message: String| BadPolicy { file: file.to_owned(), line: 1, message };
         let parsed: File = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start).min(text.len());
-            let line = text.as_bytes()[..start]
-                .iter()
-                .filter(|byte| **byte == b'\n')
-                .count()
-                + 1;
-            BadPolicy {
-                file: file.to_owned(),
-                line,
-                message: error.message().replace('\n', " "),
-            }
+            let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+            BadPolicy { file: file.to_owned(), line, message: error.message().replace('\n', " ") }
         })?;
-        let File {
-            version,
-            environment,
-            limits,
-            accept_gaps,
-        } = parsed;
+        let File { version, environment, limits, accept_gaps } = parsed;
         if version != 1 {
-            return Err(bad(format!(
-                "version {version} is not known; this belljar reads version 1"
-            )));
+            return Err(bad(format!("version {version} is not known; this belljar reads version 1")));
         }
-        let Limits {
-            timeout,
-            cpus,
-            cpu_time,
-            memory,
-            pids,
-            disk,
-            files,
-            output,
-        } = limits;
+        let Limits { timeout, cpus, cpu_time, memory, pids, disk, files, output } = limits;
         let duration = |key: &str, text: Option<String>| -> Result<Option<Duration>, BadPolicy> {
             text.map(|text| model::units::duration(&text))
                 .transpose()
@@ -135,8 +107,7 @@ impl Policy {
                 output: bytes("output", output)?,
             },
             pass_environment: environment.pass,
-            accepted_missing: walls
-                .map_err(|unknown: model::UnknownWall| bad(format!("accept_gaps: {unknown}")))?,
+            accepted_missing: walls.map_err(|unknown: model::UnknownWall| bad(format!("accept_gaps: {unknown}")))?,
             ..Policy::default()
         })
     }

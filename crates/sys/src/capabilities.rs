@@ -28,10 +28,7 @@ const NO_AMBIENT_RAISE: u64 = 1 << 6 | 1 << 7;
 
 /// Empties the bounding, ambient, inheritable, permitted and effective sets, in the order that works.
 pub fn drop_all() -> io::Result<()> {
-    prctl(
-        libc::PR_SET_SECUREBITS,
-        NO_ROOT | NO_SETUID_FIXUP | NO_AMBIENT_RAISE,
-    )?;
+    prctl(libc::PR_SET_SECUREBITS, NO_ROOT | NO_SETUID_FIXUP | NO_AMBIENT_RAISE)?;
     for capability in 0.. {
         // The kernel's last capability is the last number it does not call invalid.
         match prctl(libc::PR_CAPBSET_DROP, capability) {
@@ -46,10 +43,7 @@ pub fn drop_all() -> io::Result<()> {
 
 /// Empties the sets of this process that can be emptied without any privilege.
 pub fn drop_current() -> io::Result<()> {
-    let header = Header {
-        version: VERSION_3,
-        pid: 0,
-    };
+    let header = Header { version: VERSION_3, pid: 0 };
     let data = [Data::default(); 2];
     // SAFETY: version 3 reads one header and two data records, which outlive the call.
     checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) }).map(drop)
@@ -57,16 +51,11 @@ pub fn drop_current() -> io::Result<()> {
 
 /// Whether this process holds `capability` right now.
 pub fn holds(capability: u32) -> io::Result<bool> {
-    let header = Header {
-        version: VERSION_3,
-        pid: 0,
-    };
+    let header = Header { version: VERSION_3, pid: 0 };
     let mut data = [Data::default(); 2];
     // SAFETY: version 3 reads one header and writes two data records, which outlive the call.
     checked(unsafe { libc::syscall(libc::SYS_capget, &raw const header, data.as_mut_ptr()) })?;
-    Ok(data
-        .get(capability as usize / 32)
-        .is_some_and(|word| word.effective & (1 << (capability % 32)) != 0))
+    Ok(data.get(capability as usize / 32).is_some_and(|word| word.effective & (1 << (capability % 32)) != 0))
 }
 
 pub const SETUID: u32 = 7;

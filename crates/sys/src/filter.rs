@@ -28,29 +28,17 @@ pub enum Test {
 
 impl Test {
     pub const fn is(argument: u8, value: u32) -> Test {
-        Test::Bits {
-            argument,
-            mask: u32::MAX,
-            value,
-        }
+        Test::Bits { argument, mask: u32::MAX, value }
     }
 
     pub const fn none_of(argument: u8, mask: u32) -> Test {
-        Test::Bits {
-            argument,
-            mask,
-            value: 0,
-        }
+        Test::Bits { argument, mask, value: 0 }
     }
 
     /// What the kernel will see, for those who test rules without it.
     pub fn passes(&self, arguments: &[u64; 6]) -> bool {
         match *self {
-            Test::Bits {
-                argument,
-                mask,
-                value,
-            } => arguments[argument as usize] as u32 & mask == value,
+            Test::Bits { argument, mask, value } => arguments[argument as usize] as u32 & mask == value,
             Test::Null { argument } => arguments[argument as usize] == 0,
         }
     }
@@ -65,18 +53,12 @@ pub struct Rule {
 
 impl Rule {
     pub fn always(action: Action) -> Rule {
-        Rule {
-            cases: Vec::new(),
-            otherwise: action,
-        }
+        Rule { cases: Vec::new(), otherwise: action }
     }
 
     /// What the filter will answer, for those who test rules without the kernel.
     pub fn decide(&self, arguments: &[u64; 6]) -> Action {
-        let case = self
-            .cases
-            .iter()
-            .find(|(tests, _)| tests.iter().all(|test| test.passes(arguments)));
+        let case = self.cases.iter().find(|(tests, _)| tests.iter().all(|test| test.passes(arguments)));
         case.map_or(self.otherwise, |(_, action)| *action)
     }
 }
@@ -129,88 +111,85 @@ pub fn compile(rules: &Rules) -> Program {
         branch(IF_AT_LEAST, FOREIGN_BIT, 0, 1),
         returns(Action::Notify),
     ];
-    let spans = spans(rules);
-    program.extend(search(&spans));
+    search(&spans(rules), &mut program);
     Program(program)
 }
 
 /// Neighbouring numbers with the same verdict, as (first number, rule); the last span has no end.
-fn spans(rules: &Rules) -> Vec<(u32, Rule)> {
-    let unknown = Rule::always(Action::Notify);
-    let mut spans = vec![(0, rules.get(&0).unwrap_or(&unknown).clone())];
-    let last = rules.keys().next_back().copied().unwrap_or(0);
-    for number in 1..=last + 1 {
-        let rule = rules.get(&number).unwrap_or(&unknown);
-        if spans.last().is_none_or(|(_, before)| before != rule) {
-            spans.push((number, rule.clone()));
+fn spans(rules: &Rules) -> Vec<(u32, &Rule)> {
+    static UNKNOWN: Rule = Rule { cases: Vec::new(), otherwise: Action::Notify };
+    let mut spans = vec![(0, rules.get(&0).unwrap_or(&UNKNOWN))];
+    let mut next = 1;
+    let mut add = |number: u32, rule| {
+        if spans.last().is_none_or(|(_, before)| *before != rule) {
+            spans.push((number, rule));
         }
+    };
+    for (number, rule) in rules.range(1..) {
+        if *number > next {
+            add(next, &UNKNOWN);
+        }
+        add(*number, rule);
+        next = number + 1;
     }
+    add(next, &UNKNOWN);
     spans
 }
 
 /// The number is loaded; narrows it down to one span.
-fn search(spans: &[(u32, Rule)]) -> Vec<libc::sock_filter> {
+fn search(spans: &[(u32, &Rule)], code: &mut Vec<libc::sock_filter>) {
     if let [(_, rule)] = spans {
-        return body(rule);
+        return body(rule, code);
     }
     let (below, above) = spans.split_at(spans.len() / 2);
-    let left = search(below);
-    let right = search(above);
     let pivot = above[0].0;
-    let mut code = match u8::try_from(left.len()) {
-        Ok(skip) => vec![branch(IF_AT_LEAST, pivot, skip, 0)],
+    let at = code.len();
+    code.push(branch(IF_AT_LEAST, pivot, 0, 0));
+    search(below, code);
+    let skip = code.len() - at - 1;
+    match u8::try_from(skip) {
+        Ok(skip) => code[at].jt = skip,
         // Conditional jumps reach 255 instructions, plain ones any distance.
-        Err(_) => vec![
-            branch(IF_AT_LEAST, pivot, 0, 1),
-            op(JUMP, left.len() as u32),
-        ],
-    };
-    code.extend(left);
-    code.extend(right);
-    code
+        Err(_) => {
+            code[at].jf = 1;
+            code.insert(at + 1, op(JUMP, skip as u32));
+        }
+    }
+    search(above, code);
 }
 
 /// Cases in order. Loading an argument loses the number, which is not needed any more.
-fn body(rule: &Rule) -> Vec<libc::sock_filter> {
-    let mut code = Vec::new();
+fn body(rule: &Rule, code: &mut Vec<libc::sock_filter>) {
     for (tests, action) in &rule.cases {
-        // Each test is (instructions before the branch, what the branch compares with).
-        let blocks: Vec<(Vec<libc::sock_filter>, u32)> = tests
-            .iter()
-            .flat_map(|test| match *test {
-                Test::Bits {
-                    argument,
-                    mask: u32::MAX,
-                    value,
-                } => vec![(vec![op(LOAD, low(argument))], value)],
-                Test::Bits {
-                    argument,
-                    mask,
-                    value,
-                } => vec![(vec![op(LOAD, low(argument)), op(AND, mask)], value)],
-                Test::Null { argument } => {
-                    vec![
-                        (vec![op(LOAD, low(argument))], 0),
-                        (vec![op(LOAD, high(argument))], 0),
-                    ]
+        // Where this case's tests jump to when they fail is known once they are all there.
+        let start = code.len();
+        for test in tests {
+            match *test {
+                Test::Bits { argument, mask, value } => {
+                    code.push(op(LOAD, low(argument)));
+                    if mask != u32::MAX {
+                        code.push(op(AND, mask));
+                    }
+                    code.push(op(IF_EQUAL, value));
                 }
-            })
-            .collect();
-        let mut remaining: usize = blocks
-            .iter()
-            .map(|(before, _)| before.len() + 1)
-            .sum::<usize>()
-            + 1;
-        for (before, value) in blocks {
-            remaining -= before.len() + 1;
-            code.extend(before);
-            // Past the rest of this case when the test fails. A case is a handful of instructions.
-            code.push(branch(IF_EQUAL, value, 0, remaining as u8));
+                Test::Null { argument } => {
+                    for half in [low(argument), high(argument)] {
+                        code.push(op(LOAD, half));
+                        code.push(op(IF_EQUAL, 0));
+                    }
+                }
+            }
         }
         code.push(returns(*action));
+        let end = code.len();
+        for (at, instruction) in
+            code.iter_mut().enumerate().skip(start).filter(|(_, instruction)| instruction.code == IF_EQUAL)
+        {
+            // A case is a handful of instructions.
+            instruction.jf = (end - at - 1) as u8;
+        }
     }
     code.push(returns(rule.otherwise));
-    code
 }
 
 fn returns(action: Action) -> libc::sock_filter {
@@ -223,12 +202,7 @@ fn returns(action: Action) -> libc::sock_filter {
 }
 
 fn op(code: u16, k: u32) -> libc::sock_filter {
-    libc::sock_filter {
-        code,
-        jt: 0,
-        jf: 0,
-        k,
-    }
+    libc::sock_filter { code, jt: 0, jf: 0, k }
 }
 
 fn branch(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
@@ -236,12 +210,7 @@ fn branch(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
 }
 
 /// Runs the program as the kernel would, so that a test (or a doubter) can compare it with the rules.
-pub fn interpret(
-    program: &Program,
-    architecture: u32,
-    number: u32,
-    arguments: &[u64; 6],
-) -> Option<Action> {
+pub fn interpret(program: &Program, architecture: u32, number: u32, arguments: &[u64; 6]) -> Option<Action> {
     let mut accumulator = 0u32;
     let mut at = 0usize;
     loop {
@@ -254,37 +223,21 @@ pub fn interpret(
                     ARCHITECTURE => architecture,
                     offset => {
                         let argument = *arguments.get((offset as usize).checked_sub(16)? / 8)?;
-                        if offset % 8 == 0 {
-                            argument as u32
-                        } else {
-                            (argument >> 32) as u32
-                        }
+                        if offset % 8 == 0 { argument as u32 } else { (argument >> 32) as u32 }
                     }
                 };
             }
             AND => accumulator &= instruction.k,
-            IF_EQUAL => {
-                at += usize::from(if accumulator == instruction.k {
-                    instruction.jt
-                } else {
-                    instruction.jf
-                })
-            }
+            IF_EQUAL => at += usize::from(if accumulator == instruction.k { instruction.jt } else { instruction.jf }),
             IF_AT_LEAST => {
-                at += usize::from(if accumulator >= instruction.k {
-                    instruction.jt
-                } else {
-                    instruction.jf
-                })
+                at += usize::from(if accumulator >= instruction.k { instruction.jt } else { instruction.jf })
             }
             JUMP => at += instruction.k as usize,
             RETURN => {
                 return match instruction.k {
                     libc::SECCOMP_RET_ALLOW => Some(Action::Allow),
                     libc::SECCOMP_RET_USER_NOTIF => Some(Action::Notify),
-                    value if value & 0xffff_0000 == libc::SECCOMP_RET_ERRNO => {
-                        Some(Action::Fail(value as u16))
-                    }
+                    value if value & 0xffff_0000 == libc::SECCOMP_RET_ERRNO => Some(Action::Fail(value as u16)),
                     _ => None,
                 };
             }
@@ -305,7 +258,5 @@ pub fn call_name(number: u32) -> Option<&'static str> {
 
 /// The number of a call of the native ABI.
 pub fn call_number(name: &str) -> Option<u32> {
-    name.parse::<syscalls::Sysno>()
-        .ok()
-        .map(|call| call.id() as u32)
+    name.parse::<syscalls::Sysno>().ok().map(|call| call.id() as u32)
 }

@@ -48,11 +48,7 @@ impl Mapping {
 /// Writes our own maps. An ordinary user may map only itself, and must give up `setgroups` for it.
 pub fn map_self(user: Mapping, group: Mapping) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    map_self_at(
-        rustix::fs::open(c"/proc/self", flags, Mode::empty())?.as_fd(),
-        user,
-        group,
-    )
+    map_self_at(rustix::fs::open(c"/proc/self", flags, Mode::empty())?.as_fd(), user, group)
 }
 
 /// The same, with our folder in some /proc already open.
@@ -76,54 +72,30 @@ pub fn map_other(pid: i32, user: Mapping, group: Mapping) -> io::Result<()> {
 /// A user namespace that nobody lives in, for mounts whose owners are to be seen through its maps.
 pub fn namespace_mapping(user: Mapping, group: Mapping, alone: Alone) -> io::Result<OwnedFd> {
     let (ear, line) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let namespaces = Namespaces {
-        user: true,
-        ..Namespaces::NONE
-    };
+    let namespaces = Namespaces { user: true, ..Namespaces::NONE };
     let pid = match process::fork_into(alone, namespaces, None)? {
         Forked::Child => {
             // Only there to keep the namespace until it is opened: until the other end closes, or is gone with us.
             drop(line);
             let mut byte = [0u8; 1];
-            while matches!(
-                rustix::io::read(&ear, &mut byte),
-                Err(rustix::io::Errno::INTR)
-            ) {}
+            while matches!(rustix::io::read(&ear, &mut byte), Err(rustix::io::Errno::INTR)) {}
             process::exit(0)
         }
         Forked::Parent { pid, .. } => pid,
     };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let opened = map_other(pid, user, group).and_then(|()| {
-        Ok(rustix::fs::open(
-            format!("/proc/{pid}/ns/user"),
-            flags,
-            Mode::empty(),
-        )?)
-    });
+    let opened = map_other(pid, user, group)
+        .and_then(|()| Ok(rustix::fs::open(format!("/proc/{pid}/ns/user"), flags, Mode::empty())?));
     drop(line);
     process::wait(pid, false)?;
     opened
 }
 
 /// Opens, writes once, closes: the kernel reads these files whole, in one write.
-pub fn write_once(
-    folder: BorrowedFd<'_>,
-    path: impl rustix::path::Arg,
-    bytes: &[u8],
-) -> io::Result<()> {
-    let file = rustix::fs::openat(
-        folder,
-        path,
-        OFlags::WRONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+pub fn write_once(folder: BorrowedFd<'_>, path: impl rustix::path::Arg, bytes: &[u8]) -> io::Result<()> {
+    let file = rustix::fs::openat(folder, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     let written = rustix::io::write(&file, bytes)?;
-    if written == bytes.len() {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::WriteZero.into())
-    }
+    if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 /// Becomes `user` and `group` of the current namespace for good, in no other group.
@@ -131,11 +103,7 @@ pub fn become_only(user: u32, group: u32) -> io::Result<()> {
     // SAFETY: a null list of length zero is valid; the others take integers. Straight to the kernel, because
     // the C library's wrappers would try to change threads that a forked child does not have.
     unsafe {
-        checked(libc::syscall(
-            libc::SYS_setgroups,
-            0,
-            std::ptr::null::<libc::gid_t>(),
-        ))?;
+        checked(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()))?;
         checked(libc::syscall(libc::SYS_setresgid, group, group, group))?;
         checked(libc::syscall(libc::SYS_setresuid, user, user, user))?;
     }
@@ -147,11 +115,7 @@ pub fn join_new_keyring() -> io::Result<()> {
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: a null name asks for an anonymous keyring; nothing of ours is read.
     match checked(unsafe {
-        libc::syscall(
-            libc::SYS_keyctl,
-            KEYCTL_JOIN_SESSION_KEYRING,
-            std::ptr::null::<libc::c_char>(),
-        )
+        libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>())
     }) {
         Ok(_) => Ok(()),
         // A kernel built without keyrings has none to leave.
@@ -166,17 +130,9 @@ mod tests {
 
     #[test]
     fn a_mapping_is_written_as_the_kernel_reads_it() {
-        let (line, length) = Mapping {
-            inside: 0,
-            outside: u32::MAX,
-        }
-        .line();
+        let (line, length) = Mapping { inside: 0, outside: u32::MAX }.line();
         assert_eq!(&line[..length], b"0 4294967295 1\n");
-        let (line, length) = Mapping {
-            inside: 1000,
-            outside: 1000,
-        }
-        .line();
+        let (line, length) = Mapping { inside: 1000, outside: 1000 }.line();
         assert_eq!(&line[..length], b"1000 1000 1\n");
     }
 }

@@ -4,13 +4,7 @@
 pub fn abi() -> i32 {
     const GET_VERSION: libc::c_uint = 1;
     // SAFETY: a null attribute of size zero with this flag only asks for the version.
-    let version = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            std::ptr::null::<libc::c_void>(),
-            0,
-            GET_VERSION,
-        )
-    };
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<libc::c_void>(), 0, GET_VERSION) };
     version.max(0) as i32
 }

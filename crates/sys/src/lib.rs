@@ -19,9 +19,5 @@ use std::io;
 
 /// The result of a raw system call, as Rust says it.
 fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -39,20 +39,14 @@ impl Limit {
 pub fn lower(limit: Limit, value: u64) -> io::Result<()> {
     let highest = highest(limit)?;
     let value = value.min(highest);
-    let both = libc::rlimit {
-        rlim_cur: value,
-        rlim_max: value,
-    };
+    let both = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: reads one rlimit, which outlives the call.
     crate::checked(unsafe { libc::setrlimit(limit.raw(), &both) }.into()).map(drop)
 }
 
 /// What the caller may set `limit` to at most.
 pub fn highest(limit: Limit) -> io::Result<u64> {
-    let mut both = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut both = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes one rlimit, which outlives the call.
     crate::checked(unsafe { libc::getrlimit(limit.raw(), &mut both) }.into())?;
     Ok(both.rlim_max)

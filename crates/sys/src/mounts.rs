@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
-    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
 use crate::checked;
@@ -20,42 +20,21 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    pub const READ_ONLY: Attributes = Attributes {
-        read_only: true,
-        devices: false,
-    };
-    pub const READ_WRITE: Attributes = Attributes {
-        read_only: false,
-        devices: false,
-    };
-    pub const DEVICE: Attributes = Attributes {
-        read_only: false,
-        devices: true,
-    };
+    pub const READ_ONLY: Attributes = Attributes { read_only: true, devices: false };
+    pub const READ_WRITE: Attributes = Attributes { read_only: false, devices: false };
+    pub const DEVICE: Attributes = Attributes { read_only: false, devices: true };
 }
 
 /// Opens a place to look from, following no link anywhere in `path`.
 pub fn open_without_links(root: BorrowedFd<'_>, path: &CStr) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(
-        root,
-        path,
-        OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-        Mode::empty(),
-        resolve,
-    )?)
+    Ok(rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), resolve)?)
 }
 
 /// Opens a place beneath `root`, following no link and never leaving it.
 pub fn open_beneath(root: BorrowedFd<'_>, path: &CStr) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(
-        root,
-        path,
-        OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-        Mode::empty(),
-        resolve,
-    )?)
+    Ok(rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), resolve)?)
 }
 
 /// A detached copy of the mounts at and below the absolute `path`, which may contain no link.
@@ -80,11 +59,7 @@ pub fn confine(tree: BorrowedFd<'_>, attributes: Attributes) -> io::Result<()> {
 }
 
 /// The same, and on-disk owners of the tree are seen as `owners` (a user namespace) maps them.
-pub fn confine_and_map(
-    tree: BorrowedFd<'_>,
-    attributes: Attributes,
-    owners: BorrowedFd<'_>,
-) -> io::Result<()> {
+pub fn confine_and_map(tree: BorrowedFd<'_>, attributes: Attributes, owners: BorrowedFd<'_>) -> io::Result<()> {
     set_attributes(tree, true, attributes, Some(owners))
 }
 
@@ -101,17 +76,9 @@ fn set_attributes(
 ) -> io::Result<()> {
     let Attributes { read_only, devices } = attributes;
     let set = libc::MOUNT_ATTR_NOSUID
-        | if read_only {
-            libc::MOUNT_ATTR_RDONLY
-        } else {
-            0
-        }
+        | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 }
         | if devices { 0 } else { libc::MOUNT_ATTR_NODEV }
-        | if owners.is_some() {
-            libc::MOUNT_ATTR_IDMAP
-        } else {
-            0
-        };
+        | if owners.is_some() { libc::MOUNT_ATTR_IDMAP } else { 0 };
     let request = libc::mount_attr {
         attr_set: set,
         attr_clr: 0,
@@ -143,11 +110,7 @@ pub fn attach(tree: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {
 pub type Setting<'a> = (&'a CStr, Option<&'a CStr>);
 
 /// A new, detached filesystem.
-pub fn create(
-    kind: &CStr,
-    settings: &[Setting<'_>],
-    attributes: Attributes,
-) -> io::Result<OwnedFd> {
+pub fn create(kind: &CStr, settings: &[Setting<'_>], attributes: Attributes) -> io::Result<OwnedFd> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in settings {
         match value {
@@ -163,20 +126,13 @@ pub fn create(
     if !attributes.devices {
         flags |= MountAttrFlags::MOUNT_ATTR_NODEV;
     }
-    Ok(fsmount(
-        context.as_fd(),
-        FsMountFlags::FSMOUNT_CLOEXEC,
-        flags,
-    )?)
+    Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
 }
 
 /// Nothing mounted from here on is seen outside this mount namespace, nor the other way round.
 pub fn keep_private() -> io::Result<()> {
     use rustix::mount::{MountPropagationFlags, mount_change};
-    Ok(mount_change(
-        c"/",
-        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
-    )?)
+    Ok(mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
 /// Makes the current folder, which must be the root of a mount, the root, and forgets the old one.

@@ -31,15 +31,7 @@ impl Namespaces {
     };
 
     fn flags(self) -> c_int {
-        let Namespaces {
-            user,
-            mount,
-            pid,
-            network,
-            ipc,
-            hostname,
-            cgroup,
-        } = self;
+        let Namespaces { user, mount, pid, network, ipc, hostname, cgroup } = self;
         let flag = |wanted: bool, flag: c_int| if wanted { flag } else { 0 };
         flag(user, libc::CLONE_NEWUSER)
             | flag(mount, libc::CLONE_NEWNS)
@@ -79,11 +71,7 @@ pub enum Forked {
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Forks into `namespaces`, the child born in the control group `cgroup` where one is given.
-pub fn fork_into(
-    _alone: Alone,
-    namespaces: Namespaces,
-    cgroup: Option<BorrowedFd<'_>>,
-) -> io::Result<Forked> {
+pub fn fork_into(_alone: Alone, namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Forked> {
     let mut handle: c_int = -1;
     let mut flags = libc::CLONE_PIDFD as u64 | namespaces.flags() as u64;
     if cgroup.is_some() {
@@ -104,22 +92,13 @@ pub fn fork_into(
     };
     // SAFETY: without CLONE_VM this is a fork: the child has a copy of our memory and `arguments` outlives
     // the call. `Alone` says that no other thread held a lock that the child would wait for.
-    let pid = checked(unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            &raw const arguments,
-            size_of::<libc::clone_args>(),
-        )
-    })?;
+    let pid = checked(unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) })?;
     if pid == 0 {
         return Ok(Forked::Child);
     }
     // SAFETY: CLONE_PIDFD made this descriptor for this call; nothing else owns it.
     let handle = unsafe { OwnedFd::from_raw_fd(handle as RawFd) };
-    Ok(Forked::Parent {
-        pid: pid as i32,
-        handle,
-    })
+    Ok(Forked::Parent { pid: pid as i32, handle })
 }
 
 /// A fork that stays in all namespaces and needs no handle.
@@ -175,11 +154,7 @@ pub fn wait(pid: i32, now: bool) -> io::Result<Option<(i32, Ended, Used)>> {
         match checked(unsafe { libc::wait4(pid, &mut status, options, &mut used) }.into()) {
             Ok(0) => return Ok(None),
             Ok(pid) => {
-                return Ok(Some((
-                    pid as i32,
-                    Ended::from_status(status),
-                    Used::of(&used),
-                )));
+                return Ok(Some((pid as i32, Ended::from_status(status), Used::of(&used))));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -190,10 +165,7 @@ pub fn wait(pid: i32, now: bool) -> io::Result<Option<(i32, Ended, Used)>> {
 impl Used {
     fn of(raw: &libc::rusage) -> Used {
         let duration = |time: libc::timeval| {
-            Duration::new(
-                time.tv_sec.max(0) as u64,
-                (time.tv_usec.max(0) as u32).saturating_mul(1000),
-            )
+            Duration::new(time.tv_sec.max(0) as u64, (time.tv_usec.max(0) as u32).saturating_mul(1000))
         };
         Used {
             user: duration(raw.ru_utime),
@@ -207,13 +179,7 @@ impl Used {
 pub fn signal(handle: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     // SAFETY: takes integers and a null pointer, which asks the kernel to fill in the sender.
     checked(unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            handle.as_raw_fd(),
-            signal,
-            std::ptr::null::<c_void>(),
-            0,
-        )
+        libc::syscall(libc::SYS_pidfd_send_signal, handle.as_raw_fd(), signal, std::ptr::null::<c_void>(), 0)
     })
     .map(drop)
 }
@@ -304,23 +270,14 @@ impl Strings {
     pub fn new(owned: Vec<std::ffi::CString>) -> Strings {
         let mut pointers: Vec<_> = owned.iter().map(|string| string.as_ptr()).collect();
         pointers.push(std::ptr::null());
-        Strings {
-            pointers,
-            _owned: owned,
-        }
+        Strings { pointers, _owned: owned }
     }
 }
 
 /// Becomes another program; returns only on failure.
 pub fn execute(program: &CStr, arguments: &Strings, environment: &Strings) -> io::Error {
     // SAFETY: `Strings` keeps both lists alive, null-terminated, and each string in them terminated.
-    unsafe {
-        libc::execve(
-            program.as_ptr(),
-            arguments.pointers.as_ptr(),
-            environment.pointers.as_ptr(),
-        )
-    };
+    unsafe { libc::execve(program.as_ptr(), arguments.pointers.as_ptr(), environment.pointers.as_ptr()) };
     io::Error::last_os_error()
 }
 

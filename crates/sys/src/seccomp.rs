@@ -11,8 +11,7 @@ use crate::filter::Program;
 /// Requires `forbid_new_privileges`.
 pub fn install(program: &Program) -> io::Result<OwnedFd> {
     let header = libc::sock_fprog {
-        len: u16::try_from(program.0.len())
-            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?,
+        len: u16::try_from(program.0.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?,
         filter: program.0.as_ptr().cast_mut(),
     };
     // SAFETY: the kernel copies `len` instructions, which `program` holds; it does not write to them.
@@ -59,9 +58,7 @@ pub fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Asked>> {
     // SAFETY: the kernel requires an all-zero record, and fills it.
     let mut record: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };
     // SAFETY: RECEIVE writes one record, which outlives the call.
-    match checked(
-        unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE as _, &raw mut record) }.into(),
-    ) {
+    match checked(unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE as _, &raw mut record) }.into()) {
         Ok(_) => Ok(Some(Asked {
             id: record.id,
             thread: record.pid as i32,
@@ -92,9 +89,7 @@ pub fn answer(listener: BorrowedFd<'_>, asked: &Asked, answer: Answer) -> io::Re
         flags: 0,
     };
     // SAFETY: SEND reads one response, which outlives the call.
-    match checked(
-        unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const response) }.into(),
-    ) {
+    match checked(unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const response) }.into()) {
         Ok(_) => Ok(()),
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         Err(error) => Err(error),

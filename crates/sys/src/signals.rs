@@ -63,9 +63,7 @@ pub fn take_next() -> io::Result<i32> {
 pub fn descriptor() -> io::Result<OwnedFd> {
     let set = full();
     // SAFETY: -1 asks for a new descriptor; the set outlives the call.
-    let fd = checked(
-        unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) }.into(),
-    )?;
+    let fd = checked(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) }.into())?;
     // SAFETY: the kernel made this descriptor for this call; nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
@@ -76,10 +74,7 @@ pub fn read(descriptor: BorrowedFd<'_>) -> io::Result<Option<i32>> {
     let mut record: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::signalfd_siginfo>();
     // SAFETY: the kernel writes at most `size` bytes to a record of that size.
-    match checked(
-        unsafe { libc::read(descriptor.as_raw_fd(), (&raw mut record).cast(), size) }
-            as libc::c_long,
-    ) {
+    match checked(unsafe { libc::read(descriptor.as_raw_fd(), (&raw mut record).cast(), size) } as libc::c_long) {
         Ok(read) if read as usize == size => Ok(Some(record.ssi_signo as i32)),
         Ok(_) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

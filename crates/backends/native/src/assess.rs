@@ -7,25 +7,13 @@ use crate::host::{Host, Identity};
 use crate::plan::Mode;
 
 pub fn assess(powers: &Powers, host: &Host, mode: Mode) -> Enforcement {
-    Enforcement {
-        walls: Wall::ALL
-            .iter()
-            .map(|wall| hold(*wall, powers, host, mode))
-            .collect(),
-    }
+    Enforcement { walls: Wall::ALL.iter().map(|wall| hold(*wall, powers, host, mode)).collect() }
 }
 
 fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
-    let Powers {
-        command: _,
-        files,
-        environment: _,
-        network: Network::Closed,
-        limits,
-    } = powers;
+    let Powers { command: _, files, environment: _, network: Network::Closed, limits } = powers;
     let fully = |by: &str| (Held::Fully, by.to_owned(), String::new());
-    let partly =
-        |why: String, by: &str, fix: &str| (Held::Partly(why), by.to_owned(), fix.to_owned());
+    let partly = |why: String, by: &str, fix: &str| (Held::Partly(why), by.to_owned(), fix.to_owned());
     let not = |why: &str, fix: &str| (Held::Not(why.to_owned()), String::new(), fix.to_owned());
     let full = mode == Mode::Full;
     let no_namespace = || not("this host gives no user namespaces", USER_NAMESPACES);
@@ -42,9 +30,7 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
             ),
             (_, false) => no_namespace(),
             (Identity::Ordinary { .. }, true) => fully("user namespaces, the caller's own user"),
-            (Identity::Root { .. }, true) => {
-                fully("user namespaces, a user of its own, owners mapped by mount")
-            }
+            (Identity::Root { .. }, true) => fully("user namespaces, a user of its own, owners mapped by mount"),
         },
         Wall::Files if full => fully("mount namespace, a root of its own, read-only"),
         Wall::Files if host.landlock > 0 => partly(
@@ -54,10 +40,7 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
         ),
         Wall::Files => not("neither namespaces nor Landlock", USER_NAMESPACES),
         Wall::Processes if full => fully("pid namespace, which ends with its first process"),
-        Wall::Processes => not(
-            "other processes can be seen, and those of the same user signalled",
-            USER_NAMESPACES,
-        ),
+        Wall::Processes => not("other processes can be seen, and those of the same user signalled", USER_NAMESPACES),
         Wall::Network if full => fully("network namespace with a loopback of its own"),
         Wall::Network => fully("seccomp: no sockets at all"),
         Wall::Ipc if full => fully("ipc namespace"),
@@ -67,10 +50,9 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
         Wall::Privileges => fully("no capability in any set, no new privileges"),
         Wall::SystemCalls => fully("seccomp list, refusals answered and recorded"),
         Wall::Landlock => match host.landlock {
-            0 => not(
-                "this kernel has no Landlock",
-                "use Linux 5.13 or newer with `landlock` in the `lsm=` boot option",
-            ),
+            0 => {
+                not("this kernel has no Landlock", "use Linux 5.13 or newer with `landlock` in the `lsm=` boot option")
+            }
             abi @ 1..6 => partly(
                 format!("ABI {abi}: {}", missing_before(abi)),
                 "Landlock",
@@ -86,14 +68,9 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
             (_, Placement::Unified { cpu: true, .. } | Placement::Older { cpu: Some(_), .. }) => {
                 fully(grouped.unwrap_or_default())
             }
-            (Some(millicpus), _) if millicpus % 1000 == 0 => {
-                fully("affinity, which can't be changed")
-            }
+            (Some(millicpus), _) if millicpus % 1000 == 0 => fully("affinity, which can't be changed"),
             (Some(millicpus), _) => partly(
-                format!(
-                    "held to {} whole processors by affinity",
-                    millicpus.div_ceil(1000)
-                ),
+                format!("held to {} whole processors by affinity", millicpus.div_ceil(1000)),
                 "affinity",
                 DELEGATE,
             ),
@@ -101,40 +78,24 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
         Wall::CpuTime => match (limits.cpu_time, grouped) {
             (None, _) => fully("no limit asked for"),
             (_, Ok(by)) => fully(by),
-            (_, Err(why)) => partly(
-                format!("measured by the supervisor: {why}"),
-                "measuring",
-                DELEGATE,
-            ),
+            (_, Err(why)) => partly(format!("measured by the supervisor: {why}"), "measuring", DELEGATE),
         },
         Wall::Memory => match grouped {
             Ok(by) => fully(by),
-            Err(why) => partly(
-                format!("measured by the supervisor: {why}"),
-                "measuring",
-                DELEGATE,
-            ),
+            Err(why) => partly(format!("measured by the supervisor: {why}"), "measuring", DELEGATE),
         },
         Wall::ProcessCount if full => fully("RLIMIT_NPROC, counted in its own user namespace"),
-        Wall::ProcessCount => partly(
-            "counted with all processes of the user".to_owned(),
-            "RLIMIT_NPROC",
-            USER_NAMESPACES,
-        ),
+        Wall::ProcessCount => {
+            partly("counted with all processes of the user".to_owned(), "RLIMIT_NPROC", USER_NAMESPACES)
+        }
         Wall::OpenFiles => fully("RLIMIT_NOFILE"),
         Wall::Disk => {
-            let writable = files
-                .places
-                .iter()
-                .filter(|place| place.access == Access::Write)
-                .count();
+            let writable = files.places.iter().filter(|place| place.access == Access::Write).count();
             match writable {
                 0 if full => fully("a filesystem in memory of that size"),
                 0 => fully("nothing is writable"),
                 count => partly(
-                    format!(
-                        "{count} writable place(s) of the host: each file is limited, their sum is measured"
-                    ),
+                    format!("{count} writable place(s) of the host: each file is limited, their sum is measured"),
                     "RLIMIT_FSIZE, measuring",
                     "",
                 ),
@@ -147,26 +108,17 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
             USER_NAMESPACES,
         ),
     };
-    Holding {
-        wall,
-        held,
-        by,
-        fix,
-    }
+    Holding { wall, held, by, fix }
 }
 
 fn missing_before(abi: i32) -> &'static str {
     match abi {
-        1 => {
-            "no moves between folders, no truncation, no device control, no scoping of signals and abstract sockets"
-        }
+        1 => "no moves between folders, no truncation, no device control, no scoping of signals and abstract sockets",
         2 => "no truncation, no device control, no scoping of signals and abstract sockets",
         3 | 4 => "no device control, no scoping of signals and abstract sockets",
         _ => "no scoping of signals and abstract sockets",
     }
 }
 
-pub const USER_NAMESPACES: &str =
-    "allow user namespaces (`belljar doctor` says what stops them here)";
-const DELEGATE: &str =
-    "run as root, or in a delegated group: `systemd-run --user --scope -p Delegate=yes belljar …`";
+pub const USER_NAMESPACES: &str = "allow user namespaces (`belljar doctor` says what stops them here)";
+const DELEGATE: &str = "run as root, or in a delegated group: `systemd-run --user --scope -p Delegate=yes belljar …`";

@@ -355,55 +355,29 @@ const REFUSED_CONTROLS: &[(u32, &str)] = &[
 
 /// Options of prctl(2): about the caller's own name, signals, memory and threads.
 const ALLOWED_PRCTL: &[u32] = &[
-    1,
-    2,
-    3,
-    4, // death signal, dumpable
-    7,
-    8, // keep capabilities, of which there are none
-    15,
-    16, // name
-    21,
-    22, // seccomp
-    23,
-    27, // read bounding set, read secure bits
-    26,
-    25, // time-stamp counter
-    29,
-    30, // timer slack
-    31,
-    32, // performance events of its own, off and on: there are none
-    33,
-    34, // machine-check policy
-    36,
-    37, // subreaper
-    38,
-    39, // no new privileges
+    1, 2, 3, 4, // death signal, dumpable
+    7, 8, // keep capabilities, of which there are none
+    15, 16, // name
+    21, 22, // seccomp
+    23, 27, // read bounding set, read secure bits
+    26, 25, // time-stamp counter
+    29, 30, // timer slack
+    31, 32, // performance events of its own, off and on: there are none
+    33, 34, // machine-check policy
+    36, 37, // subreaper
+    38, 39, // no new privileges
     40, // thread's clear-tid address
-    41,
-    42, // transparent huge pages
-    43,
-    44, // (reserved: MPX, refused by the kernel)
-    45,
-    46, // floating-point mode
+    41, 42, // transparent huge pages
+    43, 44, // (reserved: MPX, refused by the kernel)
+    45, 46, // floating-point mode
     47, // ambient capabilities, of which there are none
-    50,
-    51, // vector length
-    52,
-    53, // speculation
-    55,
-    56, // tagged addresses
-    63,
-    64, // vector length
-    65,
-    66, // memory-deny-write-execute
+    50, 51, // vector length
+    52, 53, // speculation
+    55, 56, // tagged addresses
+    63, 64, // vector length
+    65, 66, // memory-deny-write-execute
     68, // name of an anonymous mapping
-    71,
-    72,
-    73,
-    74,
-    75,
-    76,          // shadow stack, futex hash
+    71, 72, 73, 74, 75, 76,          // shadow stack, futex hash
     0x5961_6d61, // who may trace it, under Yama
     0x5356_4d41, // name of an anonymous mapping
 ];
@@ -414,34 +388,23 @@ const ALLOWED_PERSONALITIES: &[u32] = &[0, 0xffff_ffff, 0x0004_0000];
 /// The whole list as rules for the filter. Pure.
 pub fn rules(options: Options) -> Rules {
     let allow = |tests: Vec<Test>| (tests, Action::Allow);
-    let allow_if = |cases: Vec<Vec<Test>>| Rule {
-        cases: cases.into_iter().map(allow).collect(),
-        otherwise: Action::Notify,
-    };
+    let allow_if =
+        |cases: Vec<Vec<Test>>| Rule { cases: cases.into_iter().map(allow).collect(), otherwise: Action::Notify };
     let mut rules = Rules::new();
     for call in ALLOWED.iter().chain(ALLOWED_HERE) {
         rules.insert(number(*call), Rule::always(Action::Allow));
     }
     let mut set = |call: Call, rule: Rule| rules.insert(number(call), rule);
 
-    set(
-        Call::clone,
-        allow_if(vec![vec![Test::none_of(0, NEW_NAMESPACE)]]),
-    );
+    set(Call::clone, allow_if(vec![vec![Test::none_of(0, NEW_NAMESPACE)]]));
     // Its flags are behind a pointer, out of a filter's sight. The C libraries then use clone.
     set(Call::clone3, Rule::always(Action::Fail(ENOSYS as u16)));
-    set(
-        Call::unshare,
-        allow_if(vec![vec![Test::none_of(0, !HARMLESS_UNSHARE)]]),
-    );
+    set(Call::unshare, allow_if(vec![vec![Test::none_of(0, !HARMLESS_UNSHARE)]]));
 
     // A set-user-id file in a writable workspace would serve other users of the host.
     let mode_at = |argument| allow_if(vec![vec![Test::none_of(argument, SET_ID_BITS)]]);
     let create_at = |flags: u8, mode: u8| {
-        allow_if(vec![
-            vec![Test::none_of(flags, CREATES)],
-            vec![Test::none_of(mode, SET_ID_BITS)],
-        ])
+        allow_if(vec![vec![Test::none_of(flags, CREATES)], vec![Test::none_of(mode, SET_ID_BITS)]])
     };
     set(Call::fchmod, mode_at(1));
     set(Call::fchmodat, mode_at(2));
@@ -451,17 +414,7 @@ pub fn rules(options: Options) -> Rules {
     set(Call::openat2, Rule::always(Action::Fail(ENOSYS as u16)));
     let node_at = |argument: u8| {
         let kinds = [0, 0o100000, 0o010000, 0o140000];
-        allow_if(
-            kinds
-                .map(|kind| {
-                    vec![Test::Bits {
-                        argument,
-                        mask: 0o170000 | SET_ID_BITS,
-                        value: kind,
-                    }]
-                })
-                .to_vec(),
-        )
+        allow_if(kinds.map(|kind| vec![Test::Bits { argument, mask: 0o170000 | SET_ID_BITS, value: kind }]).to_vec())
     };
     set(Call::mknodat, node_at(2));
     #[cfg(target_arch = "x86_64")]
@@ -480,41 +433,18 @@ pub fn rules(options: Options) -> Rules {
         Call::setsockopt,
         Rule {
             cases: refused_options
-                .map(|(level, option)| {
-                    (
-                        vec![Test::is(1, level), Test::is(2, option)],
-                        Action::Notify,
-                    )
-                })
+                .map(|(level, option)| (vec![Test::is(1, level), Test::is(2, option)], Action::Notify))
                 .to_vec(),
             otherwise: Action::Allow,
         },
     );
     let refuse_each = |argument: u8, values: Vec<u32>| Rule {
-        cases: values
-            .into_iter()
-            .map(|value| (vec![Test::is(argument, value)], Action::Notify))
-            .collect(),
+        cases: values.into_iter().map(|value| (vec![Test::is(argument, value)], Action::Notify)).collect(),
         otherwise: Action::Allow,
     };
-    set(
-        Call::ioctl,
-        refuse_each(
-            1,
-            REFUSED_CONTROLS
-                .iter()
-                .map(|(command, _)| *command)
-                .collect(),
-        ),
-    );
-    let allow_each = |argument: u8, values: &[u32]| {
-        allow_if(
-            values
-                .iter()
-                .map(|value| vec![Test::is(argument, *value)])
-                .collect(),
-        )
-    };
+    set(Call::ioctl, refuse_each(1, REFUSED_CONTROLS.iter().map(|(command, _)| *command).collect()));
+    let allow_each =
+        |argument: u8, values: &[u32]| allow_if(values.iter().map(|value| vec![Test::is(argument, *value)]).collect());
     set(Call::prctl, allow_each(0, ALLOWED_PRCTL));
     set(Call::personality, allow_each(0, ALLOWED_PERSONALITIES));
 
@@ -522,41 +452,24 @@ pub fn rules(options: Options) -> Rules {
     set(
         Call::prlimit64,
         Rule {
-            cases: vec![
-                allow(vec![Test::Null { argument: 2 }]),
-                (vec![Test::is(1, RLIMIT_CORE)], Action::Notify),
-            ],
+            cases: vec![allow(vec![Test::Null { argument: 2 }]), (vec![Test::is(1, RLIMIT_CORE)], Action::Notify)],
             otherwise: Action::Allow,
         },
     );
     set(Call::setrlimit, refuse_each(0, vec![RLIMIT_CORE]));
-    let affinity = if options.fixed_affinity {
-        Action::Notify
-    } else {
-        Action::Allow
-    };
+    let affinity = if options.fixed_affinity { Action::Notify } else { Action::Allow };
     set(Call::sched_setaffinity, Rule::always(affinity));
     rules
 }
 
 fn sockets(none: bool) -> Rule {
     let of = |family: u32, kind: u32, protocol: Option<u32>| {
-        let mut tests = vec![
-            Test::is(0, family),
-            Test::Bits {
-                argument: 1,
-                mask: SOCKET_TYPE,
-                value: kind,
-            },
-        ];
+        let mut tests = vec![Test::is(0, family), Test::Bits { argument: 1, mask: SOCKET_TYPE, value: kind }];
         tests.extend(protocol.map(|protocol| Test::is(2, protocol)));
         (tests, Action::Allow)
     };
     // Go and others try it first and are content with TCP; not worth a word.
-    let mut cases = vec![(
-        vec![Test::is(2, IPPROTO_MPTCP)],
-        Action::Fail(EPROTONOSUPPORT),
-    )];
+    let mut cases = vec![(vec![Test::is(2, IPPROTO_MPTCP)], Action::Fail(EPROTONOSUPPORT))];
     if !none {
         for family in [AF_INET, AF_INET6] {
             cases.push(of(family, STREAM, Some(0)));
@@ -570,31 +483,17 @@ fn sockets(none: bool) -> Rule {
         // Only the routing protocol: which addresses do I have?
         cases.push((vec![Test::is(0, AF_NETLINK), Test::is(2, 0)], Action::Allow));
     }
-    Rule {
-        cases,
-        otherwise: Action::Notify,
-    }
+    Rule { cases, otherwise: Action::Notify }
 }
 
 /// Connected pairs. A datagram one can still be pointed at any path, so it needs the walls around sockets.
 fn pairs(no_sockets: bool) -> Rule {
-    let kinds: &[u32] = if no_sockets {
-        &[STREAM, SEQUENCED]
-    } else {
-        &[STREAM, SEQUENCED, DATAGRAM]
-    };
+    let kinds: &[u32] = if no_sockets { &[STREAM, SEQUENCED] } else { &[STREAM, SEQUENCED, DATAGRAM] };
     let case = |kind: &u32| {
-        let kind = Test::Bits {
-            argument: 1,
-            mask: SOCKET_TYPE,
-            value: *kind,
-        };
+        let kind = Test::Bits { argument: 1, mask: SOCKET_TYPE, value: *kind };
         (vec![Test::is(0, AF_UNIX), kind], Action::Allow)
     };
-    Rule {
-        cases: kinds.iter().map(case).collect(),
-        otherwise: Action::Notify,
-    }
+    Rule { cases: kinds.iter().map(case).collect(), otherwise: Action::Notify }
 }
 
 fn number(call: Call) -> u32 {
@@ -618,29 +517,19 @@ pub fn answer(asked: &Asked) -> Answer {
 /// The call and what was wrong with it, for people.
 pub fn describe(asked: &Asked) -> (String, Option<String>) {
     if asked.architecture != sys::filter::native_architecture() {
-        return (
-            format!("call {}", asked.number),
-            Some("of a foreign ABI".to_owned()),
-        );
+        return (format!("call {}", asked.number), Some("of a foreign ABI".to_owned()));
     }
     let Some(call) = Call::new(asked.number as usize) else {
-        return (
-            format!("call {}", asked.number),
-            Some("unknown to this version".to_owned()),
-        );
+        return (format!("call {}", asked.number), Some("unknown to this version".to_owned()));
     };
     let low = |argument: usize| asked.arguments[argument] as u32;
     let detail = match call {
-        Call::socket | Call::socketpair => Some(format!(
-            "family {}, type {}, protocol {}",
-            family_name(low(0)),
-            low(1) & SOCKET_TYPE,
-            low(2)
-        )),
-        Call::ioctl => REFUSED_CONTROLS
-            .iter()
-            .find(|(command, _)| *command == low(1))
-            .map(|(_, name)| (*name).to_owned()),
+        Call::socket | Call::socketpair => {
+            Some(format!("family {}, type {}, protocol {}", family_name(low(0)), low(1) & SOCKET_TYPE, low(2)))
+        }
+        Call::ioctl => {
+            REFUSED_CONTROLS.iter().find(|(command, _)| *command == low(1)).map(|(_, name)| (*name).to_owned())
+        }
         Call::clone | Call::unshare => Some("new namespaces".to_owned()),
         Call::prctl => Some(format!("option {}", low(0))),
         Call::personality => Some(format!("{:#x}", low(0))),
@@ -780,11 +669,7 @@ mod tests {
             Call::mbind,
             Call::set_mempolicy,
         ] {
-            assert!(
-                !rules.contains_key(&number(call)),
-                "{} is allowed",
-                call.name()
-            );
+            assert!(!rules.contains_key(&number(call)), "{} is allowed", call.name());
         }
     }
 }

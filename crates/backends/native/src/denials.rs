@@ -41,24 +41,19 @@ impl Denials {
 
     fn record(&mut self, listener: BorrowedFd<'_>, asked: &Asked) {
         let (call, detail) = calls::describe(asked);
-        let known = self.list.iter_mut().find(|known| {
-            known.process == asked.thread && known.call == call && known.detail == detail
-        });
+        let known = self
+            .list
+            .iter_mut()
+            .find(|known| known.process == asked.thread && known.call == call && known.detail == detail);
         if let Some(known) = known {
             known.times += 1;
             return;
         }
         let program = program_of(asked.thread);
         // Read, then asked whether it was about the caller: a number can come to mean somebody else.
-        let program = if seccomp::still_waits(listener, asked) {
-            program
-        } else {
-            "(ended)".to_owned()
-        };
-        let alike = self
-            .list
-            .iter_mut()
-            .find(|known| known.program == program && known.call == call && known.detail == detail);
+        let program = if seccomp::still_waits(listener, asked) { program } else { "(ended)".to_owned() };
+        let alike =
+            self.list.iter_mut().find(|known| known.program == program && known.call == call && known.detail == detail);
         if let Some(known) = alike {
             known.times += 1;
             return;
@@ -67,14 +62,7 @@ impl Denials {
             self.not_listed += 1;
             return;
         }
-        self.list.push(Denial {
-            wall: Wall::SystemCalls,
-            call,
-            detail,
-            program,
-            process: asked.thread,
-            times: 1,
-        });
+        self.list.push(Denial { wall: Wall::SystemCalls, call, detail, program, process: asked.thread, times: 1 });
     }
 }
 
@@ -82,7 +70,5 @@ fn program_of(thread: i32) -> String {
     let name = std::fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
     let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned();
     // The guest chooses its name: nothing of it may reach a terminal as it is.
-    name.chars()
-        .map(|letter| if letter.is_control() { '?' } else { letter })
-        .collect()
+    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

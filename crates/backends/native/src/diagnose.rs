@@ -19,58 +19,47 @@ use crate::plan::Mode;
 
 pub fn diagnose(host: &Host) -> BackendReport {
     let namespaces_found = namespaces();
-    let mode = if namespaces_found.is_ok() {
-        Mode::Full
-    } else {
-        Mode::Reduced
-    };
+    let mode = if namespaces_found.is_ok() { Mode::Full } else { Mode::Reduced };
     let mut findings = vec![user_namespaces(&namespaces_found)];
     findings.extend([
-        tried("fresh /proc", Namespaces { mount: true, pid: true, ..USER }, proc_steps(), "start the container with an unmasked /proc (docker: `--security-opt systempaths=unconfined`)"),
-        tried("network namespace", Namespaces { network: true, ..USER }, vec![map_self(), Step::RaiseLoopback], assess::USER_NAMESPACES),
-        tried("overlayfs in a user namespace", Namespaces { mount: true, ..USER }, overlay_steps(), "use Linux 5.11 or newer"),
+        tried(
+            "fresh /proc",
+            Namespaces { mount: true, pid: true, ..USER },
+            proc_steps(),
+            "start the container with an unmasked /proc (docker: `--security-opt systempaths=unconfined`)",
+        ),
+        tried(
+            "network namespace",
+            Namespaces { network: true, ..USER },
+            vec![map_self(), Step::RaiseLoopback],
+            assess::USER_NAMESPACES,
+        ),
+        tried(
+            "overlayfs in a user namespace",
+            Namespaces { mount: true, ..USER },
+            overlay_steps(),
+            "use Linux 5.11 or newer",
+        ),
         landlock(host.landlock),
         seccomp(),
         groups(&host.groups),
         identity(host),
     ]);
     let enforcement = assess::assess(&nothing_in_particular(), host, mode);
-    let usable = !enforcement
-        .walls
-        .iter()
-        .any(|holding| matches!(holding.held, Held::Not(_)));
-    BackendReport {
-        backend: "native".to_owned(),
-        usable,
-        findings,
-        enforcement,
-    }
+    let usable = !enforcement.walls.iter().any(|holding| matches!(holding.held, Held::Not(_)));
+    BackendReport { backend: "native".to_owned(), usable, findings, enforcement }
 }
 
 /// Whether a sandbox's namespaces and a filesystem in them can be had.
 pub fn namespaces() -> Result<(), String> {
-    let all = Namespaces {
-        mount: true,
-        pid: true,
-        network: true,
-        ipc: true,
-        hostname: true,
-        cgroup: true,
-        ..USER
-    };
+    let all = Namespaces { mount: true, pid: true, network: true, ipc: true, hostname: true, cgroup: true, ..USER };
     rehearse(all, &[map_self(), Step::KeepMountsPrivate, new_root()])
 }
 
-const USER: Namespaces = Namespaces {
-    user: true,
-    ..Namespaces::NONE
-};
+const USER: Namespaces = Namespaces { user: true, ..Namespaces::NONE };
 
 fn map_self() -> Step {
-    let outside = |number| Mapping {
-        inside: 0,
-        outside: number,
-    };
+    let outside = |number| Mapping { inside: 0, outside: number };
     Step::MapSelf {
         user: outside(rustix::process::geteuid().as_raw()),
         group: outside(rustix::process::getegid().as_raw()),
@@ -78,44 +67,21 @@ fn map_self() -> Step {
 }
 
 fn new_root() -> Step {
-    Step::NewRoot {
-        size: c"1048576".into(),
-        inodes: c"64".into(),
-    }
+    Step::NewRoot { size: c"1048576".into(), inodes: c"64".into() }
 }
 
 fn proc_steps() -> Vec<Step> {
-    let folder = Step::Directory {
-        path: c"proc".into(),
-        mode: 0o755,
-    };
-    vec![
-        map_self(),
-        Step::KeepMountsPrivate,
-        new_root(),
-        folder,
-        Step::Proc {
-            path: c"proc".into(),
-        },
-    ]
+    let folder = Step::Directory { path: c"proc".into(), mode: 0o755 };
+    vec![map_self(), Step::KeepMountsPrivate, new_root(), folder, Step::Proc { path: c"proc".into() }]
 }
 
 fn overlay_steps() -> Vec<Step> {
     let folder = |path: CString| Step::Directory { path, mode: 0o755 };
-    let [lower, upper, work, target]: [CString; 4] = [
-        c"lower".into(),
-        c"upper".into(),
-        c"work".into(),
-        c"merged".into(),
-    ];
+    let [lower, upper, work, target]: [CString; 4] =
+        [c"lower".into(), c"upper".into(), c"work".into(), c"merged".into()];
     let mut steps = vec![map_self(), Step::KeepMountsPrivate, new_root()];
     steps.extend([&lower, &upper, &work, &target].map(|path| folder(path.clone())));
-    steps.push(Step::Overlay {
-        lower,
-        upper,
-        work,
-        target,
-    });
+    steps.push(Step::Overlay { lower, upper, work, target });
     steps
 }
 
@@ -138,9 +104,7 @@ fn rehearse(namespaces: Namespaces, steps: &[Step]) -> Result<(), String> {
     match heard.map_err(error)? {
         Some((Report::Ended { .. }, _)) => Ok(()),
         Some((Report::Failed { step, errno }, _)) => {
-            let step = steps
-                .get(step as usize)
-                .map_or_else(String::new, Step::to_string);
+            let step = steps.get(step as usize).map_or_else(String::new, Step::to_string);
             Err(format!(
                 "`{}`: {}",
                 step.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -152,74 +116,41 @@ fn rehearse(namespaces: Namespaces, steps: &[Step]) -> Result<(), String> {
 }
 
 fn tried(what: &str, namespaces: Namespaces, steps: Vec<Step>, fix: &str) -> Finding {
-    finding(
-        what,
-        rehearse(namespaces, &steps).map(|()| "works".to_owned()),
-        fix,
-    )
+    finding(what, rehearse(namespaces, &steps).map(|()| "works".to_owned()), fix)
 }
 
 fn finding(what: &str, result: Result<String, String>, fix: &str) -> Finding {
     let works = result.is_ok();
     let detail = result.unwrap_or_else(|why| why);
-    Finding {
-        what: what.to_owned(),
-        works,
-        detail,
-        fix: if works { String::new() } else { fix.to_owned() },
-    }
+    Finding { what: what.to_owned(), works, detail, fix: if works { String::new() } else { fix.to_owned() } }
 }
 
 /// Says not only that they are refused, but by whom.
 fn user_namespaces(tried: &Result<(), String>) -> Finding {
-    let setting = |path: &str| {
-        std::fs::read_to_string(path)
-            .ok()
-            .map(|text| text.trim().to_owned())
-    };
+    let setting = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let fix = if setting("/proc/sys/user/max_user_namespaces").as_deref() == Some("0") {
         "sysctl -w user.max_user_namespaces=10000"
     } else if setting("/proc/sys/kernel/unprivileged_userns_clone").as_deref() == Some("0") {
         "sysctl -w kernel.unprivileged_userns_clone=1"
-    } else if setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref()
-        == Some("1")
-    {
+    } else if setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1") {
         "AppArmor restricts user namespaces to programs with a profile: install one that allows `userns` for the belljar binary, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
     } else {
         "a container's seccomp profile or an LSM forbids them: allow `clone` and `unshare` with CLONE_NEWUSER (docker: `--security-opt seccomp=unconfined`), or see the gaps below"
     };
-    finding(
-        "user namespaces with mounts",
-        tried.clone().map(|()| "work".to_owned()),
-        fix,
-    )
+    finding("user namespaces with mounts", tried.clone().map(|()| "work".to_owned()), fix)
 }
 
 fn landlock(abi: i32) -> Finding {
-    let result = if abi > 0 {
-        Ok(format!("ABI {abi}"))
-    } else {
-        Err("none".to_owned())
-    };
-    finding(
-        "Landlock",
-        result,
-        "use Linux 5.13 or newer with `landlock` in the `lsm=` boot option",
-    )
+    let result = if abi > 0 { Ok(format!("ABI {abi}")) } else { Err("none".to_owned()) };
+    finding("Landlock", result, "use Linux 5.13 or newer with `landlock` in the `lsm=` boot option")
 }
 
 fn seccomp() -> Finding {
     // A filter that allows everything: only whether it can be installed matters.
-    let rules: Rules = (0..1024)
-        .map(|number| (number, Rule::always(Action::Allow)))
-        .collect();
-    let steps = [
-        Step::ForbidNewPrivileges,
-        Step::Filter(sys::filter::compile(&rules)),
-    ];
+    let rules: Rules = (0..1024).map(|number| (number, Rule::always(Action::Allow))).collect();
+    let steps = [Step::ForbidNewPrivileges, Step::Filter(sys::filter::compile(&rules))];
     let result = match sys::seccomp::can_notify() {
-        true => rehearse(Namespaces::NONE, &steps)
-            .map(|()| "filter and user notification work".to_owned()),
+        true => rehearse(Namespaces::NONE, &steps).map(|()| "filter and user notification work".to_owned()),
         false => Err("no user notification".to_owned()),
     };
     finding(
@@ -245,18 +176,10 @@ fn groups(placement: &Placement) -> Finding {
 fn identity(host: &Host) -> Finding {
     let result = match host.identity {
         Identity::Ordinary { user, .. } => Ok(format!("payload runs as user {user}, the caller")),
-        Identity::Root { payload } => Ok(format!(
-            "root: payload runs as user {payload}, owners mapped by mount"
-        )),
-        Identity::PowerlessRoot => {
-            Err("root, but without the capabilities to become somebody else".to_owned())
-        }
+        Identity::Root { payload } => Ok(format!("root: payload runs as user {payload}, owners mapped by mount")),
+        Identity::PowerlessRoot => Err("root, but without the capabilities to become somebody else".to_owned()),
     };
-    finding(
-        "payload's user",
-        result,
-        "run belljar as an ordinary user, or give it CAP_SYS_ADMIN and CAP_SETUID",
-    )
+    finding("payload's user", result, "run belljar as an ordinary user, or give it CAP_SYS_ADMIN and CAP_SETUID")
 }
 
 /// Powers to assess when nobody has asked for anything yet.

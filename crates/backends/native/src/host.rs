@@ -32,14 +32,7 @@ pub enum Identity {
 /// User numbers from here on belong to nobody: above those of containers, below what programs take for negative.
 const NOBODY_ELSE: u32 = 0x7000_0000;
 
-const DEVICES: &[&str] = &[
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-];
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 impl Host {
     pub fn look() -> Host {
@@ -67,9 +60,7 @@ fn identity() -> Identity {
     if can(sys::capabilities::SYS_ADMIN) && can(sys::capabilities::SETUID) {
         // Each live process has a number of its own, so each live sandbox has a user of its own.
         let pid = rustix::process::getpid().as_raw_nonzero().get() as u32;
-        Identity::Root {
-            payload: NOBODY_ELSE + (pid & 0x003f_ffff),
-        }
+        Identity::Root { payload: NOBODY_ELSE + (pid & 0x003f_ffff) }
     } else {
         Identity::PowerlessRoot
     }

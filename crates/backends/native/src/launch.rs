@@ -32,81 +32,73 @@ pub struct Raised {
     pub signals: OwnedFd,
     pub mask: signals::Mask,
     pub started: Instant,
-    pub steps: Vec<(String, u64)>,
+    pub clock: Clock,
 }
 
-pub fn launch(
-    mut blueprint: Blueprint,
-    powers: &Powers,
-    host: &Host,
-    trace: bool,
-) -> Result<Raised, SetupFailure> {
-    let started = Instant::now();
-    check_descriptors()?;
-    let alone =
-        Alone::prove().map_err(|error| failure(None, error.to_string(), "please report this"))?;
-    let setup = |what: &'static str| {
-        move |error: io::Error| {
-            failure(
-                None,
-                format!("cannot {what}: {error}"),
-                "see `belljar doctor`",
-            )
+/// How long each part took, where somebody wants to know.
+pub struct Clock {
+    last: Option<Instant>,
+    pub parts: Vec<(String, u64)>,
+}
+
+impl Clock {
+    fn new(running: bool) -> Clock {
+        Clock { last: running.then(Instant::now), parts: Vec::new() }
+    }
+
+    /// `part` is what happened since the last call.
+    pub fn lap(&mut self, part: &str) {
+        if let Some(last) = &mut self.last {
+            let now = Instant::now();
+            self.parts.push((part.to_owned(), (now - *last).as_nanos() as u64));
+            *last = now;
         }
+    }
+}
+
+pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: bool) -> Result<Raised, SetupFailure> {
+    let started = Instant::now();
+    let mut clock = Clock::new(trace);
+    check_descriptors()?;
+    let alone = Alone::prove().map_err(|error| failure(None, error.to_string(), "please report this"))?;
+    let setup = |what: &'static str| {
+        move |error: io::Error| failure(None, format!("cannot {what}: {error}"), "see `belljar doctor`")
     };
-    let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal)
-        .map_err(setup("make pipes for the output"))?;
+    let pumps =
+        Pumps::prepare(powers.limits.output, powers.command.terminal).map_err(setup("make pipes for the output"))?;
     let orders_payload = payload(powers).map_err(setup("pass on the command"))?;
     let mask = signals::block_all().map_err(setup("block signals"))?;
     let signals = signals::descriptor().map_err(setup("listen for signals"))?;
+    clock.lap("parent: begin");
     let group = match &blueprint.ceiling {
         None => None,
-        Some(ceiling) => Group::make(&host.groups, ceiling, alone).map_err(|error| {
-            failure(
-                Some(Wall::Memory),
-                error.to_string(),
-                "see `belljar doctor`",
-            )
-        })?,
+        Some(ceiling) => Group::make(&host.groups, ceiling, alone)
+            .map_err(|error| failure(Some(Wall::Memory), error.to_string(), "see `belljar doctor`"))?,
     };
     let undo = |group: Option<Group>, failed: SetupFailure| match group.map(Group::remove) {
         None | Some(Ok(())) => failed,
-        Some(Err(error)) => SetupFailure {
-            message: format!("{}; and {error}", failed.message),
-            ..failed
-        },
+        Some(Err(error)) => SetupFailure { message: format!("{}; and {error}", failed.message), ..failed },
     };
+    clock.lap("parent: make the control group");
     match prepare(&mut blueprint, host, alone) {
         Ok(()) => {}
         Err(failed) => return Err(undo(group, failed)),
     }
+    clock.lap("parent: open binds");
     if let Some(processors) = blueprint.processors
         && let Err(error) = restrict_to(processors)
     {
         return Err(undo(
             group,
-            failure(
-                Some(Wall::Cpu),
-                format!("cannot set the affinity: {error}"),
-                "leave out `--cpus`",
-            ),
+            failure(Some(Wall::Cpu), format!("cannot set the affinity: {error}"), "leave out `--cpus`"),
         ));
     }
     let (ours, theirs) = match wire::pair() {
         Ok(pair) => pair,
         Err(error) => return Err(undo(group, setup("make a socket pair")(error))),
     };
-    let names: Vec<String> = if trace {
-        blueprint.steps.iter().map(Step::to_string).collect()
-    } else {
-        Vec::new()
-    };
-    let orders = Orders {
-        steps: blueprint.steps,
-        payload: orders_payload,
-        mask,
-        trace,
-    };
+    let names: Vec<String> = if trace { blueprint.steps.iter().map(Step::to_string).collect() } else { Vec::new() };
+    let orders = Orders { steps: blueprint.steps, payload: orders_payload, mask, trace };
     let birthplace = group.as_ref().and_then(Group::birthplace);
     let (pid, handle) = match process::fork_into(alone, blueprint.namespaces, birthplace) {
         Ok(Forked::Child) => {
@@ -118,6 +110,7 @@ pub fn launch(
         Err(error) => return Err(undo(group, cannot_fork(&error))),
     };
     drop(theirs);
+    clock.lap("parent: fork into namespaces");
     let mut raised = Raised {
         pid,
         handle,
@@ -129,7 +122,7 @@ pub fn launch(
         signals,
         mask,
         started,
-        steps: Vec::new(),
+        clock,
     };
     match arm(&mut raised, &orders.steps, blueprint.maps, &names) {
         Ok(()) => Ok(raised),
@@ -147,42 +140,26 @@ fn arm(
     if matches!(steps.first(), Some(Step::AwaitParent)) {
         if let Some((user, group)) = maps {
             identity::map_other(raised.pid, user, group).map_err(|error| {
-                failure(
-                    Some(Wall::User),
-                    format!("cannot map the payload's user: {error}"),
-                    "see `belljar doctor`",
-                )
+                failure(Some(Wall::User), format!("cannot map the payload's user: {error}"), "see `belljar doctor`")
             })?;
         }
         if let Some(group) = &raised.group {
-            group.admit(raised.pid).map_err(|error| {
-                failure(
-                    Some(Wall::Memory),
-                    error.to_string(),
-                    "see `belljar doctor`",
-                )
-            })?;
+            group
+                .admit(raised.pid)
+                .map_err(|error| failure(Some(Wall::Memory), error.to_string(), "see `belljar doctor`"))?;
         }
+        raised.clock.lap("parent: write maps, admit to the group");
         wire::release(raised.wire.as_fd()).map_err(|error| {
-            failure(
-                None,
-                format!("the sandbox's first process is gone: {error}"),
-                "see `belljar doctor`",
-            )
+            failure(None, format!("the sandbox's first process is gone: {error}"), "see `belljar doctor`")
         })?;
     }
     loop {
-        let lost = |why: String| {
-            failure(
-                None,
-                format!("the sandbox's first process was lost: {why}"),
-                "see `belljar doctor`",
-            )
-        };
+        let lost =
+            |why: String| failure(None, format!("the sandbox's first process was lost: {why}"), "see `belljar doctor`");
         match wire::receive(raised.wire.as_fd()) {
             Ok(Some((Report::Done { step, nanoseconds }, _))) => {
                 let name = names.get(step as usize).cloned().unwrap_or_default();
-                raised.steps.push((name, nanoseconds));
+                raised.clock.parts.push((name, nanoseconds));
             }
             Ok(Some((Report::Failed { step, errno }, _))) => {
                 return Err(step_failed(steps.get(step as usize), errno));
@@ -199,6 +176,7 @@ fn arm(
                         "see `belljar doctor`",
                     ));
                 }
+                raised.clock.lap("parent: wait until all walls are up (the child's steps, and reports of them)");
                 return Ok(());
             }
             Ok(Some((report, _))) => return Err(lost(format!("unexpected {report:?}"))),
@@ -211,19 +189,14 @@ fn arm(
 impl Raised {
     /// Ends whatever has begun and removes it.
     fn abandon(self, failed: SetupFailure) -> SetupFailure {
-        let Raised {
-            pid, handle, group, ..
-        } = self;
+        let Raised { pid, handle, group, .. } = self;
         let ended = process::signal(handle.as_fd(), 9)
             .and_then(|()| process::wait(pid, false).map(drop))
             .and_then(|()| group.map_or(Ok(()), Group::remove));
         match ended {
             Ok(()) => failed,
             Err(error) => SetupFailure {
-                message: format!(
-                    "{}; and it could not be cleaned up: {error}",
-                    failed.message
-                ),
+                message: format!("{}; and it could not be cleaned up: {error}", failed.message),
                 ..failed
             },
         }
@@ -232,16 +205,13 @@ impl Raised {
 
 /// A folder passed as input or output would be a door out of the root.
 fn check_descriptors() -> Result<(), SetupFailure> {
-    for (fd, name) in [
-        (rustix::stdio::stdin(), "input"),
-        (rustix::stdio::stdout(), "output"),
-        (rustix::stdio::stderr(), "error"),
-    ] {
+    for (fd, name) in
+        [(rustix::stdio::stdin(), "input"), (rustix::stdio::stdout(), "output"), (rustix::stdio::stderr(), "error")]
+    {
         let Ok(stat) = rustix::fs::fstat(fd) else {
             continue;
         };
-        let only_a_path =
-            rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::PATH));
+        let only_a_path = rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::PATH));
         if FileType::from_raw_mode(stat.st_mode).is_dir() || only_a_path {
             return Err(failure(
                 Some(Wall::Inheritance),
@@ -260,11 +230,8 @@ fn prepare(blueprint: &mut Blueprint, host: &Host, alone: Alone) -> Result<(), S
     };
     let mut namespaces: Vec<((u32, u32), OwnedFd)> = Vec::new();
     for prepared in &blueprint.prepared {
-        let Some(Step::Bind {
-            source: Source::Prepared { path, tree },
-            attributes,
-            ..
-        }) = blueprint.steps.get_mut(prepared.step)
+        let Some(Step::Bind { source: Source::Prepared { path, tree }, attributes, .. }) =
+            blueprint.steps.get_mut(prepared.step)
         else {
             continue;
         };
@@ -274,19 +241,11 @@ fn prepare(blueprint: &mut Blueprint, host: &Host, alone: Alone) -> Result<(), S
                 None => mounts::confine(copy.as_fd(), *attributes)?,
                 Some(owner) => {
                     if !namespaces.iter().any(|(known, _)| *known == owner) {
-                        let map = |inside| Mapping {
-                            inside,
-                            outside: payload,
-                        };
-                        namespaces.push((
-                            owner,
-                            identity::namespace_mapping(map(owner.0), map(owner.1), alone)?,
-                        ));
+                        let map = |inside| Mapping { inside, outside: payload };
+                        namespaces.push((owner, identity::namespace_mapping(map(owner.0), map(owner.1), alone)?));
                     }
-                    let namespace = namespaces
-                        .iter()
-                        .find(|(known, _)| *known == owner)
-                        .map(|(_, namespace)| namespace);
+                    let namespace =
+                        namespaces.iter().find(|(known, _)| *known == owner).map(|(_, namespace)| namespace);
                     let namespace = namespace.ok_or(io::ErrorKind::NotFound)?;
                     mounts::confine_and_map(copy.as_fd(), *attributes, namespace.as_fd())?;
                 }
@@ -307,23 +266,14 @@ fn prepare(blueprint: &mut Blueprint, host: &Host, alone: Alone) -> Result<(), S
 fn restrict_to(processors: u32) -> io::Result<()> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let mut fewer = rustix::thread::CpuSet::new();
-    let chosen = (0..rustix::thread::CpuSet::MAX_CPU)
-        .filter(|cpu| allowed.is_set(*cpu))
-        .take(processors as usize);
+    let chosen = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(processors as usize);
     chosen.for_each(|cpu| fewer.set(cpu));
     Ok(rustix::thread::sched_setaffinity(None, &fewer)?)
 }
 
 fn payload(powers: &Powers) -> io::Result<Payload> {
-    let string = |text: &OsStr| {
-        CString::new(text.as_bytes()).map_err(|_| io::Error::other("it has a zero byte in it"))
-    };
-    let arguments: io::Result<Vec<_>> = powers
-        .command
-        .arguments
-        .iter()
-        .map(|argument| string(argument))
-        .collect();
+    let string = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| io::Error::other("it has a zero byte in it"));
+    let arguments: io::Result<Vec<_>> = powers.command.arguments.iter().map(|argument| string(argument)).collect();
     let environment: io::Result<Vec<_>> = powers
         .environment
         .iter()
@@ -344,21 +294,13 @@ fn payload(powers: &Powers) -> io::Result<Payload> {
 }
 
 fn cannot_fork(error: &io::Error) -> SetupFailure {
-    failure(
-        Some(Wall::User),
-        format!("this host gives no user namespaces: {error}"),
-        crate::assess::USER_NAMESPACES,
-    )
+    failure(Some(Wall::User), format!("this host gives no user namespaces: {error}"), crate::assess::USER_NAMESPACES)
 }
 
 fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
     let error = io::Error::from_raw_os_error(errno);
     let Some(step) = step else {
-        return failure(
-            None,
-            format!("an unknown step failed: {error}"),
-            "see `belljar doctor`",
-        );
+        return failure(None, format!("an unknown step failed: {error}"), "see `belljar doctor`");
     };
     let wall = match step {
         Step::AwaitParent | Step::DieWithParent | Step::AdoptOrphans => Wall::CleanUp,
@@ -387,28 +329,14 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         Step::Filter(_) => Wall::SystemCalls,
     };
     let fix = match step {
-        Step::Proc { .. } => {
-            "this looks like a container that masks /proc; start it with an unmasked one"
-        }
-        Step::NewRoot { .. } | Step::KeepMountsPrivate | Step::MapSelf { .. } => {
-            crate::assess::USER_NAMESPACES
-        }
-        Step::Bind { .. } => {
-            "check that the path exists, that you may read it, and that nobody replaces it meanwhile"
-        }
+        Step::Proc { .. } => "this looks like a container that masks /proc; start it with an unmasked one",
+        Step::NewRoot { .. } | Step::KeepMountsPrivate | Step::MapSelf { .. } => crate::assess::USER_NAMESPACES,
+        Step::Bind { .. } => "check that the path exists, that you may read it, and that nobody replaces it meanwhile",
         _ => "see `belljar doctor`",
     };
-    failure(
-        Some(wall),
-        format!("the step `{step}` failed: {error}"),
-        fix,
-    )
+    failure(Some(wall), format!("the step `{step}` failed: {error}"), fix)
 }
 
 fn failure(wall: Option<Wall>, message: String, fix: &str) -> SetupFailure {
-    SetupFailure {
-        wall,
-        message,
-        fix: fix.to_owned(),
-    }
+    SetupFailure { wall, message, fix: fix.to_owned() }
 }

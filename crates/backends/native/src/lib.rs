@@ -39,11 +39,7 @@ impl Native {
 
     /// Namespaces unless they can't be had, and the grant says by name that it can do without.
     fn mode(&self, grant: &Grant) -> Mode {
-        if grant.may_miss(Wall::User) && diagnose::namespaces().is_err() {
-            Mode::Reduced
-        } else {
-            Mode::Full
-        }
+        if grant.may_miss(Wall::User) && diagnose::namespaces().is_err() { Mode::Reduced } else { Mode::Full }
     }
 
     fn blueprint(&self, grant: &Grant) -> Result<plan::Blueprint, SetupFailure> {

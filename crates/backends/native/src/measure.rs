@@ -57,11 +57,7 @@ impl Measure {
     pub fn new(first: i32, grant: &Grant, grouped: bool) -> Measure {
         let powers = grant.powers();
         let limits = &powers.limits;
-        let writable = powers
-            .files
-            .places
-            .iter()
-            .filter(|place| place.access == Access::Write);
+        let writable = powers.files.places.iter().filter(|place| place.access == Access::Write);
         let disks: Vec<Disk> = writable
             .filter_map(|place| {
                 Some(Disk {
@@ -112,10 +108,7 @@ impl Measure {
             if self.memory.is_some_and(|limit| tree.memory > limit) {
                 return Ok(Some(Overrun::Memory));
             }
-            if self
-                .cpu_time
-                .is_some_and(|limit| by_group.unwrap_or(tree.cpu_time) > limit)
-            {
+            if self.cpu_time.is_some_and(|limit| by_group.unwrap_or(tree.cpu_time) > limit) {
                 return Ok(Some(Overrun::CpuTime));
             }
         } else if let (Some(limit), Some(used)) = (self.cpu_time, by_group)
@@ -146,19 +139,12 @@ impl Measure {
                 continue;
             };
             for thread in threads.flatten() {
-                let children =
-                    std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-                waiting.extend(
-                    children
-                        .split_ascii_whitespace()
-                        .filter_map(|child| child.parse::<i32>().ok()),
-                );
+                let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+                waiting.extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
             }
             // A process that ends while we look counts for nothing: it uses nothing any more.
             let statm = std::fs::read_to_string(folder.join("statm")).unwrap_or_default();
-            let mut pages = statm
-                .split_ascii_whitespace()
-                .filter_map(|field| field.parse::<u64>().ok());
+            let mut pages = statm.split_ascii_whitespace().filter_map(|field| field.parse::<u64>().ok());
             let (resident, shared) = (pages.nth(1).unwrap_or(0), pages.next().unwrap_or(0));
             tree.memory += resident.saturating_sub(shared) * self.page;
             tree.cpu_time += self.cpu_time_of(&folder);
@@ -171,12 +157,8 @@ impl Measure {
     fn cpu_time_of(&self, folder: &Path) -> Duration {
         let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
         let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let ticks: u64 = after_name
-            .split_ascii_whitespace()
-            .skip(11)
-            .take(4)
-            .filter_map(|field| field.parse::<u64>().ok())
-            .sum();
+        let ticks: u64 =
+            after_name.split_ascii_whitespace().skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
         Duration::from_millis(ticks * 1000 / self.ticks_per_second.max(1))
     }
 }
@@ -202,12 +184,8 @@ fn files_in_memory(process: &Path, seen: &mut HashSet<(u64, u64)>) -> u64 {
         return bytes;
     };
     for descriptor in descriptors.flatten() {
-        let unnamed = std::fs::read_link(descriptor.path()).is_ok_and(|target| {
-            target
-                .as_os_str()
-                .as_encoded_bytes()
-                .starts_with(b"/memfd:")
-        });
+        let unnamed = std::fs::read_link(descriptor.path())
+            .is_ok_and(|target| target.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"));
         if unnamed
             && let Ok(stat) = std::fs::metadata(descriptor.path())
             && seen.insert((stat.dev(), stat.ino()))
@@ -246,10 +224,7 @@ impl Disk {
 
 fn free(place: &Path) -> Option<Free> {
     let space = rustix::fs::statvfs(place).ok()?;
-    Some(Free {
-        bytes: space.f_bfree * space.f_frsize,
-        inodes: space.f_ffree,
-    })
+    Some(Free { bytes: space.f_bfree * space.f_frsize, inodes: space.f_ffree })
 }
 
 /// Bytes on disk and entries, following no link and staying on one filesystem.

@@ -28,12 +28,7 @@ impl Pumps {
         if let Some(left) = limit.filter(|_| !terminal) {
             for error in [false, true] {
                 let (from, child) = pipe_with(PipeFlags::CLOEXEC)?;
-                pumps.push(Pump {
-                    from,
-                    child: Some(child),
-                    error,
-                    left,
-                });
+                pumps.push(Pump { from, child: Some(child), error, left });
             }
         }
         Ok(Pumps { pumps, dropped: 0 })
@@ -42,11 +37,7 @@ impl Pumps {
     pub fn enter_child(&self) {
         for pump in &self.pumps {
             let Some(child) = &pump.child else { continue };
-            let moved = if pump.error {
-                rustix::stdio::dup2_stderr(child)
-            } else {
-                rustix::stdio::dup2_stdout(child)
-            };
+            let moved = if pump.error { rustix::stdio::dup2_stderr(child) } else { rustix::stdio::dup2_stdout(child) };
             if moved.is_err() {
                 // Nothing of the payload has run; without its pipe it must not.
                 sys::process::exit(125);
@@ -90,14 +81,7 @@ impl Pump {
     /// False at the end.
     fn once(&mut self, dropped: &mut u64) -> io::Result<bool> {
         let mut ready = [PollFd::new(&self.from, PollFlags::IN)];
-        if rustix::event::poll(
-            &mut ready,
-            Some(&rustix::event::Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            }),
-        )? == 0
-        {
+        if rustix::event::poll(&mut ready, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }))? == 0 {
             return Ok(true);
         }
         let mut buffer = [0u8; 64 << 10];
@@ -110,11 +94,7 @@ impl Pump {
         let pass = usize::try_from(self.left).unwrap_or(usize::MAX).min(read);
         self.left -= pass as u64;
         *dropped += (read - pass) as u64;
-        let to = if self.error {
-            rustix::stdio::stderr()
-        } else {
-            rustix::stdio::stdout()
-        };
+        let to = if self.error { rustix::stdio::stderr() } else { rustix::stdio::stdout() };
         if let Err(error) = write_all(to, &buffer[..pass]) {
             if error != Errno::PIPE {
                 return Err(error.into());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use guest::Step;
 use guest::step::{Access as Reach, Landlock, Source};
+use model::paths::is_within;
 use model::{Access, Command, Files, Limits, Network, Origin, Place, Powers};
 use sys::filter;
 use sys::identity::Mapping;
@@ -67,13 +68,7 @@ pub fn plan(powers: &Powers, host: &Host, mode: Mode) -> Result<Blueprint, BadPa
 }
 
 fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
-    let Powers {
-        command,
-        files,
-        environment: _,
-        network,
-        limits,
-    } = powers;
+    let Powers { command, files, environment: _, network, limits } = powers;
     let Network::Closed = network;
     let mut steps = Vec::new();
     let ceiling = ceiling(limits, &host.groups);
@@ -87,10 +82,7 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
             }
             if let Identity::Ordinary { user, group } = host.identity {
                 let to = |outside| Mapping { inside: 0, outside };
-                steps.push(Step::MapSelf {
-                    user: to(user),
-                    group: to(group),
-                });
+                steps.push(Step::MapSelf { user: to(user), group: to(group) });
             }
         }
     }
@@ -99,30 +91,16 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
         steps.push(Step::HideControlGroups);
     }
     steps.push(Step::KeepMountsPrivate);
-    steps.push(Step::NewRoot {
-        size: number(limits.disk),
-        inodes: number(limits.inodes),
-    });
+    steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
     let prepared = root(&mut steps, files, host, inner)?;
-    steps.extend([
-        Step::SealRoot,
-        Step::ChangeRoot,
-        Step::Hostname(text(HOSTNAME)),
-        Step::RaiseLoopback,
-    ]);
+    steps.extend([Step::SealRoot, Step::ChangeRoot, Step::Hostname(text(HOSTNAME)), Step::RaiseLoopback]);
     if command.terminal {
         steps.push(Step::OwnTerminal);
     }
     steps.extend([
         Step::EnterUser {
-            user: Mapping {
-                inside: inner.0,
-                outside: 0,
-            },
-            group: Mapping {
-                inside: inner.1,
-                outside: 0,
-            },
+            user: Mapping { inside: inner.0, outside: 0 },
+            group: Mapping { inside: inner.1, outside: 0 },
         },
         Step::NewSession,
         Step::NewKeyring,
@@ -131,17 +109,10 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     ]);
     lower_limits(&mut steps, limits);
     if host.landlock > 0 {
-        steps.push(Step::Restrict(Landlock {
-            abi: host.landlock,
-            rules: landlock_rules(files)?,
-            refuse_tcp: false,
-        }));
+        steps.push(Step::Restrict(Landlock { abi: host.landlock, rules: landlock_rules(files)?, refuse_tcp: false }));
     }
     let processors = by_affinity(limits, host);
-    let options = calls::Options {
-        no_sockets: false,
-        fixed_affinity: processors.is_some(),
-    };
+    let options = calls::Options { no_sockets: false, fixed_affinity: processors.is_some() };
     steps.push(Step::Filter(filter::compile(&calls::rules(options))));
     steps.push(Step::ForbidInspection);
 
@@ -155,24 +126,11 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
         // Later, from within its groups, where there are any.
         cgroup: ceiling.is_none(),
     };
-    Ok(Blueprint {
-        namespaces,
-        maps,
-        prepared,
-        ceiling,
-        processors,
-        steps,
-    })
+    Ok(Blueprint { namespaces, maps, prepared, ceiling, processors, steps })
 }
 
 fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
-    let Powers {
-        command,
-        files,
-        environment: _,
-        network,
-        limits,
-    } = powers;
+    let Powers { command, files, environment: _, network, limits } = powers;
     let Network::Closed = network;
     let ceiling = ceiling(limits, &host.groups);
     let mut steps = Vec::new();
@@ -199,27 +157,13 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
         rules.push((path(device)?, Reach::Devices));
     }
     rules.push((text("/proc"), Reach::Read));
-    let landlock = Landlock {
-        abi: host.landlock,
-        rules,
-        refuse_tcp: true,
-    };
+    let landlock = Landlock { abi: host.landlock, rules, refuse_tcp: true };
     steps.push(Step::Restrict(landlock));
     let processors = by_affinity(limits, host);
-    let options = calls::Options {
-        no_sockets: true,
-        fixed_affinity: processors.is_some(),
-    };
+    let options = calls::Options { no_sockets: true, fixed_affinity: processors.is_some() };
     steps.push(Step::Filter(filter::compile(&calls::rules(options))));
     steps.push(Step::ForbidInspection);
-    Ok(Blueprint {
-        namespaces: Namespaces::NONE,
-        maps: None,
-        prepared: Vec::new(),
-        ceiling,
-        processors,
-        steps,
-    })
+    Ok(Blueprint { namespaces: Namespaces::NONE, maps: None, prepared: Vec::new(), ceiling, processors, steps })
 }
 
 /// The maps that the parent writes, if it must, and who the payload is inside.
@@ -231,10 +175,7 @@ fn identities(identity: Identity) -> (Option<(Mapping, Mapping)>, (u32, u32)) {
             (None, (never_zero(user), never_zero(group)))
         }
         Identity::Root { payload } => {
-            let mapping = Mapping {
-                inside: 0,
-                outside: payload,
-            };
+            let mapping = Mapping { inside: 0, outside: payload };
             (Some((mapping, mapping)), (ORDINARY, ORDINARY))
         }
         // Refused by `assess`; planned as if it were mapped to nobody so that `explain` can show it.
@@ -260,11 +201,7 @@ fn ceiling(limits: &Limits, placement: &Placement) -> Option<Ceiling> {
         Placement::Unified { cpu: true, .. } | Placement::Older { cpu: Some(_), .. } => *millicpus,
         Placement::Unified { cpu: false, .. } | Placement::Older { cpu: None, .. } => None,
     };
-    Some(Ceiling {
-        memory: *memory,
-        millicpus,
-        count_cpu_time: cpu_time.is_some(),
-    })
+    Some(Ceiling { memory: *memory, millicpus, count_cpu_time: cpu_time.is_some() })
 }
 
 /// Where no group limits the processors, fewer of them to run on does, in whole numbers.
@@ -277,38 +214,21 @@ fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
 
 /// The root, in two parts. First all that is ours, while nothing of the host's is mounted: so that no folder or
 /// file is ever made in one of the host's. Then the mounts, each over something that exists.
-fn root(
-    steps: &mut Vec<Step>,
-    files: &Files,
-    host: &Host,
-    inner: (u32, u32),
-) -> Result<Vec<Prepared>, BadPath> {
-    let Files {
-        places,
-        links,
-        hidden,
-        home,
-        user_name,
-    } = files;
+fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) -> Result<Vec<Prepared>, BadPath> {
+    let Files { places, links, hidden, home, user_name } = files;
     let mut skeleton = Skeleton::default();
-    let covered = |path: &Path| {
-        places
-            .iter()
-            .any(|place| place.folder && path != place.path && path.starts_with(&place.path))
-    };
-    let exists = |path: &Path| places.iter().any(|place| path.starts_with(&place.path));
+    let covered =
+        |path: &Path| places.iter().any(|place| place.folder && path != place.path && is_within(path, &place.path));
+    let exists = |path: &Path| places.iter().any(|place| is_within(path, &place.path));
 
     for (link, target) in links {
         skeleton.link(link, target)?;
     }
-    let scratch: Vec<(&Path, u32)> = [
-        (Path::new("/tmp"), 0o1777),
-        (Path::new("/dev/shm"), 0o1777),
-        (home.as_path(), 0o700),
-    ]
-    .into_iter()
-    .filter(|(path, _)| !exists(path))
-    .collect();
+    let scratch: Vec<(&Path, u32)> =
+        [(Path::new("/tmp"), 0o1777), (Path::new("/dev/shm"), 0o1777), (home.as_path(), 0o700)]
+            .into_iter()
+            .filter(|(path, _)| !exists(path))
+            .collect();
     for (path, mode) in &scratch {
         skeleton.folder(path, *mode)?;
     }
@@ -354,34 +274,18 @@ fn root(
         Place(&'a Place),
         Hide(bool),
     }
-    let mut mounts: Vec<(&Path, Mount<'_>)> = scratch
-        .iter()
-        .map(|(path, _)| (*path, Mount::Scratch))
-        .collect();
-    mounts.extend(
-        places
-            .iter()
-            .map(|place| (place.path.as_path(), Mount::Place(place))),
-    );
-    mounts.extend(
-        hidden
-            .iter()
-            .map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))),
-    );
+    let mut mounts: Vec<(&Path, Mount<'_>)> = scratch.iter().map(|(path, _)| (*path, Mount::Scratch)).collect();
+    mounts.extend(places.iter().map(|place| (place.path.as_path(), Mount::Place(place))));
+    mounts.extend(hidden.iter().map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))));
     mounts.sort_by(|(left, _), (right, _)| left.cmp(right));
 
     let mut prepared = Vec::new();
     for (target, mount) in mounts {
         match mount {
-            Mount::Scratch => steps.push(Step::Scratch {
-                path: relative(target)?,
-            }),
+            Mount::Scratch => steps.push(Step::Scratch { path: relative(target)? }),
             Mount::Hide(folder) => {
                 let cover = text(if folder { EMPTY_FOLDER } else { EMPTY_FILE });
-                steps.push(Step::Hide {
-                    path: relative(target)?,
-                    cover,
-                });
+                steps.push(Step::Hide { path: relative(target)?, cover });
             }
             Mount::Place(place) => {
                 let attributes = match place.access {
@@ -400,9 +304,7 @@ fn root(
     for device in &host.devices {
         bind(steps, &mut prepared, host, device, Attributes::DEVICE, None)?;
     }
-    steps.push(Step::Terminals {
-        path: text("dev/pts"),
-    });
+    steps.push(Step::Terminals { path: text("dev/pts") });
     steps.push(Step::Proc { path: text("proc") });
     Ok(prepared)
 }
@@ -418,30 +320,16 @@ fn bind(
     let source = match host.identity {
         Identity::Ordinary { .. } | Identity::PowerlessRoot => Source::Path(path(from)?),
         Identity::Root { .. } => {
-            prepared.push(Prepared {
-                step: steps.len(),
-                owner,
-            });
-            Source::Prepared {
-                path: path(from)?,
-                tree: None,
-            }
+            prepared.push(Prepared { step: steps.len(), owner });
+            Source::Prepared { path: path(from)?, tree: None }
         }
     };
-    steps.push(Step::Bind {
-        source,
-        target: relative(from)?,
-        attributes,
-    });
+    steps.push(Step::Bind { source, target: relative(from)?, attributes });
     Ok(())
 }
 
 /// Files of /etc that say who and where one is; the host's would say too much.
-fn own_files(
-    (user, group): (u32, u32),
-    home: &Path,
-    user_name: &str,
-) -> [(&'static str, String); 5] {
+fn own_files((user, group): (u32, u32), home: &Path, user_name: &str) -> [(&'static str, String); 6] {
     let home = home.display();
     [
         (
@@ -452,19 +340,14 @@ fn own_files(
                  nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
             ),
         ),
-        (
-            "/etc/group",
-            format!("root:x:0:\n{user_name}:x:{group}:\nnogroup:x:65534:\n"),
-        ),
+        ("/etc/group", format!("root:x:0:\n{user_name}:x:{group}:\nnogroup:x:65534:\n")),
         ("/etc/hostname", format!("{HOSTNAME}\n")),
+        ("/etc/hosts", format!("127.0.0.1 localhost {HOSTNAME}\n::1 localhost ip6-localhost ip6-loopback\n")),
         (
-            "/etc/hosts",
-            format!("127.0.0.1 localhost {HOSTNAME}\n::1 localhost ip6-localhost ip6-loopback\n"),
+            "/etc/nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n".to_owned(),
         ),
-        (
-            "/etc/resolv.conf",
-            "# no network: no name server\n".to_owned(),
-        ),
+        ("/etc/resolv.conf", "# no network: no name server\n".to_owned()),
     ]
 }
 
@@ -494,32 +377,20 @@ fn lower_limits(steps: &mut Vec<Step>, limits: &Limits) {
     ]);
     if let Some(time) = cpu_time {
         // For one process; the whole tree is the supervisor's business.
-        steps.push(Step::Lower(
-            Limit::CpuSeconds,
-            time.as_secs().saturating_add(1),
-        ));
+        steps.push(Step::Lower(Limit::CpuSeconds, time.as_secs().saturating_add(1)));
     }
 }
 
 fn landlock_rules(files: &Files) -> Result<Vec<(CString, Reach)>, BadPath> {
     // All that can be seen may be read: the mounts decide what that is. Anything reached from elsewhere may not.
     let mut rules = vec![(text("/"), Reach::Read), (text("/dev"), Reach::Devices)];
-    let covered = |path: &Path| {
-        files
-            .places
-            .iter()
-            .any(|place| path.starts_with(&place.path))
-    };
+    let covered = |path: &Path| files.places.iter().any(|place| is_within(path, &place.path));
     for scratch in [Path::new("/tmp"), Path::new("/dev/shm"), &files.home] {
         if !covered(scratch) {
             rules.push((path(scratch)?, Reach::Write));
         }
     }
-    for place in files
-        .places
-        .iter()
-        .filter(|place| place.access == Access::Write)
-    {
+    for place in files.places.iter().filter(|place| place.access == Access::Write) {
         rules.push((path(&place.path)?, Reach::Write));
     }
     Ok(rules)
@@ -543,10 +414,7 @@ impl Skeleton {
     fn folder(&mut self, at: &Path, mode: u32) -> Result<(), BadPath> {
         self.parents(at)?;
         if self.made.insert(at.to_owned()) {
-            self.steps.push(Step::Directory {
-                path: relative(at)?,
-                mode,
-            });
+            self.steps.push(Step::Directory { path: relative(at)?, mode });
         }
         Ok(())
     }
@@ -554,11 +422,7 @@ impl Skeleton {
     fn file(&mut self, at: &Path, mode: u32, contents: Vec<u8>) -> Result<(), BadPath> {
         self.parents(at)?;
         if self.made.insert(at.to_owned()) {
-            self.steps.push(Step::File {
-                path: relative(at)?,
-                mode,
-                contents,
-            });
+            self.steps.push(Step::File { path: relative(at)?, mode, contents });
         }
         Ok(())
     }
@@ -566,10 +430,7 @@ impl Skeleton {
     fn link(&mut self, at: &Path, target: &Path) -> Result<(), BadPath> {
         self.parents(at)?;
         if self.made.insert(at.to_owned()) {
-            self.steps.push(Step::Link {
-                path: relative(at)?,
-                target: path(target)?,
-            });
+            self.steps.push(Step::Link { path: relative(at)?, target: path(target)? });
         }
         Ok(())
     }
@@ -602,15 +463,7 @@ fn number(value: u64) -> CString {
 /// What the payload is told it may use, for `explain`.
 pub fn describe(blueprint: &Blueprint, command: &Command) -> Vec<model::Step> {
     let by = |by: &'static str, does: String| model::Step { by, does };
-    let Namespaces {
-        user,
-        mount,
-        pid,
-        network,
-        ipc,
-        hostname,
-        cgroup,
-    } = blueprint.namespaces;
+    let Namespaces { user, mount, pid, network, ipc, hostname, cgroup } = blueprint.namespaces;
     let names = [
         (user, "user"),
         (mount, "mount"),
@@ -620,61 +473,29 @@ pub fn describe(blueprint: &Blueprint, command: &Command) -> Vec<model::Step> {
         (hostname, "hostname"),
         (cgroup, "cgroup"),
     ];
-    let names: Vec<&str> = names
-        .iter()
-        .filter(|(wanted, _)| *wanted)
-        .map(|(_, name)| *name)
-        .collect();
+    let names: Vec<&str> = names.iter().filter(|(wanted, _)| *wanted).map(|(_, name)| *name).collect();
     let mut steps = Vec::new();
-    if let Some(Ceiling {
-        memory, millicpus, ..
-    }) = blueprint.ceiling
-    {
-        let cpus = millicpus.map_or(String::new(), |millicpus| {
-            format!(", {} processors", f64::from(millicpus) / 1000.0)
-        });
+    if let Some(Ceiling { memory, millicpus, .. }) = blueprint.ceiling {
+        let cpus =
+            millicpus.map_or(String::new(), |millicpus| format!(", {} processors", f64::from(millicpus) / 1000.0));
         steps.push(by("parent", format!("group    memory {memory}{cpus}")));
     }
     if let Some(processors) = blueprint.processors {
         steps.push(by("parent", format!("affinity to {processors} processors")));
     }
-    let namespaces = if names.is_empty() {
-        "fork".to_owned()
-    } else {
-        format!("fork     into new {}", names.join(" "))
-    };
+    let namespaces =
+        if names.is_empty() { "fork".to_owned() } else { format!("fork     into new {}", names.join(" ")) };
     steps.push(by("parent", namespaces));
     if let Some((user, _)) = blueprint.maps {
         steps.push(by(
             "parent",
-            format!(
-                "map      user {} to {} of the host, group likewise",
-                user.inside, user.outside
-            ),
+            format!("map      user {} to {} of the host, group likewise", user.inside, user.outside),
         ));
     }
-    steps.extend(
-        blueprint
-            .steps
-            .iter()
-            .map(|step| by("child", step.to_string())),
-    );
-    steps.push(by(
-        "child",
-        "fork     the payload; then only reap and pass signals on".to_owned(),
-    ));
-    let arguments: Vec<_> = command
-        .arguments
-        .iter()
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
-    steps.push(by(
-        "payload",
-        format!("chdir    {}", command.directory.display()),
-    ));
-    steps.push(by(
-        "payload",
-        format!("exec     {} with {arguments:?}", command.program.display()),
-    ));
+    steps.extend(blueprint.steps.iter().map(|step| by("child", step.to_string())));
+    steps.push(by("child", "fork     the payload; then only reap and pass signals on".to_owned()));
+    let arguments: Vec<_> = command.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    steps.push(by("payload", format!("chdir    {}", command.directory.display())));
+    steps.push(by("payload", format!("exec     {} with {arguments:?}", command.program.display())));
     steps
 }

@@ -32,31 +32,21 @@ const INSISTENCE: u32 = 3;
 
 impl model::Sandbox for Supervised {
     fn supervise(self: Box<Self>) -> Result<Finished, StartFailure> {
-        let Supervised {
-            raised,
-            grant,
-            enforcement,
-            backend,
-        } = *self;
+        let Supervised { raised, grant, enforcement, backend } = *self;
         let mut watch = Watch::new(raised, &grant);
         let watched = watch.until_the_end();
-        let Watch {
-            mut raised,
-            denials,
-            ended,
-            start_failure,
-            overrun,
-            terminal,
-            ..
-        } = watch;
+        let Watch { mut raised, denials, ended, start_failure, overrun, terminal, .. } = watch;
         // First of all that nothing of it lives on; then whether the watching itself went well.
+        raised.clock.lap("payload: fork, exec, run, end");
         let reaped = end(&raised);
+        raised.clock.lap("parent: end the namespaces");
         drop(terminal);
         let drained = raised.pumps.drain();
         let elapsed = raised.started.elapsed();
         let memory = raised.group.as_ref().and_then(Group::peak_memory);
         let kills = raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
         let removed = raised.group.take().map_or(Ok(()), Group::remove);
+        raised.clock.lap("parent: read and remove the control group");
         let restored = signals::restore(&raised.mask);
 
         let lost = |what: &str, error: io::Error| StartFailure {
@@ -74,9 +64,7 @@ impl model::Sandbox for Supervised {
         }
         let exit = match (ended, first) {
             (Some(Ended::Exited(code)), _) => Exit::Code(code),
-            (Some(Ended::Signalled(signal)), _) | (None, Ended::Signalled(signal)) => {
-                Exit::Signal(signal)
-            }
+            (Some(Ended::Signalled(signal)), _) | (None, Ended::Signalled(signal)) => Exit::Signal(signal),
             // The first process ended without a word about the payload: it was killed with all others.
             (None, Ended::Exited(_)) => Exit::Signal(9),
         };
@@ -103,11 +91,7 @@ impl model::Sandbox for Supervised {
             enforcement,
             accepted_gaps: accepted,
             backend: backend.to_owned(),
-            timing: raised
-                .steps
-                .into_iter()
-                .map(|(step, nanoseconds)| Timing { step, nanoseconds })
-                .collect(),
+            timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
         })
     }
 }
@@ -204,54 +188,30 @@ impl Watch {
     }
 
     fn wait_for_something(&self, now: Instant) -> io::Result<Ready> {
-        let mut sources: Vec<(What, BorrowedFd<'_>)> = vec![
-            (What::Wire, self.raised.wire.as_fd()),
-            (What::Signal, self.raised.signals.as_fd()),
-        ];
-        sources.extend(
-            self.raised
-                .listener
-                .iter()
-                .map(|listener| (What::Refused, listener.as_fd())),
-        );
-        sources.extend(
-            self.raised
-                .pumps
-                .descriptors()
-                .map(|pump| (What::Output, pump)),
-        );
-        sources.extend(
-            self.terminal
-                .iter()
-                .flat_map(|terminal| terminal.descriptors().map(|fd| (What::Terminal, fd))),
-        );
-        let mut list: Vec<_> = sources
-            .iter()
-            .map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
-            .collect();
+        let mut sources: Vec<(What, BorrowedFd<'_>)> =
+            vec![(What::Wire, self.raised.wire.as_fd()), (What::Signal, self.raised.signals.as_fd())];
+        sources.extend(self.raised.listener.iter().map(|listener| (What::Refused, listener.as_fd())));
+        sources.extend(self.raised.pumps.descriptors().map(|pump| (What::Output, pump)));
+        sources.extend(self.terminal.iter().flat_map(|terminal| terminal.descriptors().map(|fd| (What::Terminal, fd))));
+        let mut list: Vec<_> = sources.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
 
-        let next = [self.deadline, self.grace, self.measure.next()]
-            .into_iter()
-            .flatten()
-            .min();
+        let next = [self.deadline, self.grace, self.measure.next()].into_iter().flatten().min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let is_ready = |what: What| {
-            sources
-                .iter()
-                .zip(&list)
-                .any(|((source, _), polled)| *source == what && !polled.revents().is_empty())
+            sources.iter().zip(&list).any(|((source, _), polled)| *source == what && !polled.revents().is_empty())
         };
         Ok(Ready {
             wire: is_ready(What::Wire),
             signal: is_ready(What::Signal),
             // A filter that nobody is behind any more only hangs up.
-            refused: sources.iter().zip(&list).any(|((source, _), polled)| {
-                *source == What::Refused && polled.revents().contains(PollFlags::IN)
-            }),
+            refused: sources
+                .iter()
+                .zip(&list)
+                .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
             output: is_ready(What::Output),
             terminal: is_ready(What::Terminal),
         })
@@ -269,10 +229,7 @@ impl Watch {
                 self.ended = Some(Ended::from_status(status));
                 Ok(true)
             }
-            Some((report, _)) => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("unexpected {report:?}"),
-            )),
+            Some((report, _)) => Err(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected {report:?}"))),
         }
     }
 
@@ -284,11 +241,7 @@ impl Watch {
             SIGTERM | SIGHUP | SIGQUIT => self.grace = self.grace.or(Some(now + GRACE)),
             SIGINT => {
                 let (count, since) = self.interrupts;
-                self.interrupts = if now - since < Duration::from_secs(1) {
-                    (count + 1, since)
-                } else {
-                    (1, now)
-                };
+                self.interrupts = if now - since < Duration::from_secs(1) { (count + 1, since) } else { (1, now) };
                 // Without somebody at a terminal who could press it again, once must do.
                 if !rustix::termios::isatty(rustix::stdio::stdin()) {
                     self.grace = self.grace.or(Some(now + GRACE));
@@ -352,10 +305,7 @@ struct Ready {
 fn timespec(duration: Duration) -> Timespec {
     // Rounded up, so that a wait never ends just before its moment.
     let duration = duration + Duration::from_micros(1);
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: duration.subsec_nanos().into(),
-    }
+    Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: duration.subsec_nanos().into() }
 }
 
 fn cannot_start(stage: Stage, errno: i32, grant: &Grant) -> StartFailure {
@@ -369,7 +319,9 @@ fn cannot_start(stage: Stage, errno: i32, grant: &Grant) -> StartFailure {
             format!("cannot enter `{}`: {error}", command.directory.display()),
             "choose a folder that the sandbox can see with `--cwd`".to_owned(),
         ),
-        (Stage::Fork | Stage::Terminal, _) => (true, format!("cannot start `{program}`: {error}"), "see `belljar doctor`".to_owned()),
+        (Stage::Fork | Stage::Terminal, _) => {
+            (true, format!("cannot start `{program}`: {error}"), "see `belljar doctor`".to_owned())
+        }
         (Stage::Execute, Errno::NOENT) => (
             false,
             format!("cannot run `{program}`: it, or the interpreter or loader it names, is not there"),
@@ -392,9 +344,5 @@ fn cannot_start(stage: Stage, errno: i32, grant: &Grant) -> StartFailure {
         ),
         (Stage::Execute, _) => (true, format!("cannot run `{program}`: {error}"), "see `belljar doctor`".to_owned()),
     };
-    StartFailure {
-        found,
-        message,
-        fix,
-    }
+    StartFailure { found, message, fix }
 }

@@ -5,9 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::termios::{
-    OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
-};
+use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 
 use crate::output::write_all;
 
@@ -28,20 +26,10 @@ impl Terminal {
             raw.make_raw();
             // A terminal that can't be made raw still works, line by line.
             if tcsetattr(caller, OptionalActions::Now, &raw).is_err() {
-                return Terminal {
-                    inner,
-                    before: None,
-                    input_open: true,
-                    output_open: true,
-                };
+                return Terminal { inner, before: None, input_open: true, output_open: true };
             }
         }
-        let terminal = Terminal {
-            inner,
-            before,
-            input_open: true,
-            output_open: true,
-        };
+        let terminal = Terminal { inner, before, input_open: true, output_open: true };
         match terminal.resize() {
             Ok(()) | Err(_) => terminal,
         }
@@ -55,11 +43,7 @@ impl Terminal {
 
     /// The inner terminal is as large as the outer one.
     pub fn resize(&self) -> io::Result<()> {
-        for outer in [
-            rustix::stdio::stdout(),
-            rustix::stdio::stdin(),
-            rustix::stdio::stderr(),
-        ] {
+        for outer in [rustix::stdio::stdout(), rustix::stdio::stdin(), rustix::stdio::stderr()] {
             if isatty(outer) {
                 return Ok(tcsetwinsize(&self.inner, tcgetwinsize(outer)?)?);
             }
@@ -109,10 +93,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         let mut buffer = [0u8; 16 << 10];
-        while self.output_open
-            && matches!(is_ready(self.inner.as_fd()), Ok(true))
-            && self.show(&mut buffer).is_ok()
-        {}
+        while self.output_open && matches!(is_ready(self.inner.as_fd()), Ok(true)) && self.show(&mut buffer).is_ok() {}
         if let Some(before) = &self.before
             && tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, before).is_err()
         {
@@ -123,13 +104,7 @@ impl Drop for Terminal {
 
 fn is_ready(fd: BorrowedFd<'_>) -> io::Result<bool> {
     let mut one = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-    match poll(
-        &mut one,
-        Some(&Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        }),
-    ) {
+    match poll(&mut one, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),

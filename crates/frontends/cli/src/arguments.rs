@@ -64,13 +64,7 @@ fn with_request(command: Command) -> Command {
     };
     command
         .arg(path("read", "Let the command read a file or folder").help_heading("Files"))
-        .arg(
-            path(
-                "write",
-                "Let the command write to a file or folder, directly",
-            )
-            .help_heading("Files"),
-        )
+        .arg(path("write", "Let the command write to a file or folder, directly").help_heading("Files"))
         .arg(path("hide", "Hide a file or folder that is granted otherwise").help_heading("Files"))
         .arg(
             Arg::new("cwd")
@@ -106,13 +100,9 @@ fn with_request(command: Command) -> Command {
                 .help_heading("Limits"),
         )
         .arg(
-            quantity(
-                "cpu-time",
-                "TIME",
-                "Processor time it may use, all processes together",
-            )
-            .value_parser(units::duration)
-            .help_heading("Limits"),
+            quantity("cpu-time", "TIME", "Processor time it may use, all processes together")
+                .value_parser(units::duration)
+                .help_heading("Limits"),
         )
         .arg(
             quantity(
@@ -124,40 +114,24 @@ fn with_request(command: Command) -> Command {
             .help_heading("Limits"),
         )
         .arg(
-            quantity(
-                "pids",
-                "NUMBER",
-                "Processes and threads it may have [default: 4096]",
-            )
-            .value_parser(units::count)
-            .help_heading("Limits"),
+            quantity("pids", "NUMBER", "Processes and threads it may have [default: 4096]")
+                .value_parser(units::count)
+                .help_heading("Limits"),
         )
         .arg(
-            quantity(
-                "disk",
-                "SIZE",
-                "Bytes it may write in each writable place [default: 8G]",
-            )
-            .value_parser(units::bytes)
-            .help_heading("Limits"),
+            quantity("disk", "SIZE", "Bytes it may write in each writable place [default: 8G]")
+                .value_parser(units::bytes)
+                .help_heading("Limits"),
         )
         .arg(
-            quantity(
-                "files",
-                "NUMBER",
-                "Files it may have open in one process [default: 16384]",
-            )
-            .value_parser(units::count)
-            .help_heading("Limits"),
+            quantity("files", "NUMBER", "Files it may have open in one process [default: 16384]")
+                .value_parser(units::count)
+                .help_heading("Limits"),
         )
         .arg(
-            quantity(
-                "output",
-                "SIZE",
-                "Bytes of its output, and of its error output, to pass on; the rest is dropped",
-            )
-            .value_parser(units::bytes)
-            .help_heading("Limits"),
+            quantity("output", "SIZE", "Bytes of its output, and of its error output, to pass on; the rest is dropped")
+                .value_parser(units::bytes)
+                .help_heading("Limits"),
         )
         .arg(
             Arg::new("accept-gap")
@@ -186,11 +160,7 @@ fn with_request(command: Command) -> Command {
 
 fn run_only() -> [Arg; 4] {
     [
-        Arg::new("quiet")
-            .short('q')
-            .long("quiet")
-            .action(ArgAction::SetTrue)
-            .help("Say nothing of your own"),
+        Arg::new("quiet").short('q').long("quiet").action(ArgAction::SetTrue).help("Say nothing of your own"),
         json("Say the result as one JSON object, on standard error"),
         Arg::new("result-file")
             .long("result-file")
@@ -206,10 +176,7 @@ fn run_only() -> [Arg; 4] {
 }
 
 fn json(help: &'static str) -> Arg {
-    Arg::new("json")
-        .long("json")
-        .action(ArgAction::SetTrue)
-        .help(help)
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help(help)
 }
 
 fn variable(word: &OsStr) -> (OsString, Option<OsString>) {
@@ -222,30 +189,13 @@ fn variable(word: &OsStr) -> (OsString, Option<OsString>) {
 }
 
 pub fn request(matches: &ArgMatches) -> Request {
-    let paths = |name: &str| {
-        matches
-            .get_many::<PathBuf>(name)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect()
-    };
+    let paths = |name: &str| matches.get_many::<PathBuf>(name).into_iter().flatten().cloned().collect();
     Request {
-        command: matches
-            .get_many::<OsString>("command")
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect(),
+        command: matches.get_many::<OsString>("command").into_iter().flatten().cloned().collect(),
         read: paths("read"),
         write: paths("write"),
         hide: paths("hide"),
-        environment: matches
-            .get_many::<(OsString, Option<OsString>)>("env")
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect(),
+        environment: matches.get_many::<(OsString, Option<OsString>)>("env").into_iter().flatten().cloned().collect(),
         directory: matches.get_one::<PathBuf>("cwd").cloned(),
         terminal: matches.get_flag("terminal"),
         limits: Asked {
@@ -258,18 +208,8 @@ pub fn request(matches: &ArgMatches) -> Request {
             open_files: matches.get_one("files").copied(),
             output: matches.get_one("output").copied(),
         },
-        accept_gaps: matches
-            .get_many::<String>("accept-gap")
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect(),
+        accept_gaps: matches.get_many::<String>("accept-gap").into_iter().flatten().cloned().collect(),
         backend: matches.get_one::<String>("backend").cloned(),
-        trace: matches
-            .try_get_one::<bool>("trace")
-            .ok()
-            .flatten()
-            .copied()
-            .unwrap_or(false),
+        trace: matches.try_get_one::<bool>("trace").ok().flatten().copied().unwrap_or(false),
     }
 }

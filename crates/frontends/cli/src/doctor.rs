@@ -9,8 +9,7 @@ pub fn doctor(matches: &ArgMatches, service: &dyn Service) -> u8 {
     let diagnosis = service.diagnose();
     let usable = diagnosis.backends.iter().any(|backend| backend.usable);
     let text = match matches.get_flag("json") {
-        true => serde_json::to_string_pretty(&diagnosis)
-            .map_or_else(|_| String::new(), |text| text + "\n"),
+        true => serde_json::to_string_pretty(&diagnosis).map_or_else(|_| String::new(), |text| text + "\n"),
         false => text(&diagnosis),
     };
     if words::print(&text) && usable { 0 } else { 1 }
@@ -19,11 +18,7 @@ pub fn doctor(matches: &ArgMatches, service: &dyn Service) -> u8 {
 pub fn text(diagnosis: &Diagnosis) -> String {
     let mut text = format!("belljar {} on {}\n", diagnosis.version, diagnosis.kernel);
     for backend in &diagnosis.backends {
-        let usable = if backend.usable {
-            "usable"
-        } else {
-            "not usable without accepting gaps"
-        };
+        let usable = if backend.usable { "usable" } else { "not usable without accepting gaps" };
         text += &format!("\nbackend {}: {usable}\n\nthis host\n", backend.backend);
         for finding in &backend.findings {
             let mark = if finding.works { "ok" } else { "no" };

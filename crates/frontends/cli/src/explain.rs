@@ -8,18 +8,12 @@ use crate::{arguments, result, run, words};
 pub fn explain(matches: &ArgMatches, service: &dyn Service) -> u8 {
     match service.explain(&arguments::request(matches)) {
         Ok(plan) => {
-            let text = if matches.get_flag("json") {
-                json(&plan)
-            } else {
-                text(&plan)
-            };
+            let text = if matches.get_flag("json") { json(&plan) } else { text(&plan) };
             if words::print(&text) { 0 } else { 1 }
         }
         Err(outcome) => {
             match matches.get_flag("json") {
-                true => words::say(
-                    &serde_json::to_string(&result::object(&outcome)).unwrap_or_default(),
-                ),
+                true => words::say(&serde_json::to_string(&result::object(&outcome)).unwrap_or_default()),
                 false => words::say(&run::summary(&outcome)),
             }
             result::code(&outcome)

@@ -17,11 +17,7 @@ use model::Service;
 const NOT_SET_UP: u8 = 125;
 
 /// Does what the words say and returns the exit code.
-pub fn answer(
-    words: impl IntoIterator<Item = OsString>,
-    service: &dyn Service,
-    version: &'static str,
-) -> u8 {
+pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, version: &'static str) -> u8 {
     let matches = match arguments::command(version).try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => return complain(&error),
@@ -37,10 +33,7 @@ pub fn answer(
 
 /// Help is an answer; anything else is one line, with what to do about it.
 fn complain(error: &clap::Error) -> u8 {
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    ) {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return match error.print() {
             Ok(()) => 0,
             Err(_) => 1,
@@ -51,13 +44,8 @@ fn complain(error: &clap::Error) -> u8 {
         return NOT_SET_UP;
     }
     let text = error.render().to_string();
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.starts_with("Usage:"));
-    let line: Vec<&str> = lines
-        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
-        .collect();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let line: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information")).collect();
     let line = line.join("; ");
     let line = line.strip_prefix("error: ").unwrap_or(&line);
     words::say(&format!("belljar: {line}; see `belljar --help`"));
@@ -69,12 +57,7 @@ fn completions(matches: &clap::ArgMatches, version: &'static str) -> u8 {
         return NOT_SET_UP;
     };
     let mut script = Vec::new();
-    clap_complete::generate(
-        *shell,
-        &mut arguments::command(version),
-        "belljar",
-        &mut script,
-    );
+    clap_complete::generate(*shell, &mut arguments::command(version), "belljar", &mut script);
     match std::io::stdout().write_all(&script) {
         Ok(()) => 0,
         Err(_) => 1,

@@ -81,11 +81,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.output_dropped = finished.output_dropped;
             object.backend = Some(&finished.backend);
             object.enforcement = Some(&finished.enforcement);
-            object.accepted_gaps = finished
-                .accepted_gaps
-                .iter()
-                .map(|(wall, _)| wall.name())
-                .collect();
+            object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();
             object.timing = &finished.timing;
         }
         Outcome::Refused(refusal) => {
@@ -100,21 +96,11 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         Outcome::NotSetUp(failure) => {
             object.outcome = "not-set-up";
             let wall = failure.wall.map(|wall| wall.name());
-            object.error = Some(ErrorObject {
-                message: &failure.message,
-                wall,
-                rule: None,
-                fix: &failure.fix,
-            });
+            object.error = Some(ErrorObject { message: &failure.message, wall, rule: None, fix: &failure.fix });
         }
         Outcome::NotStarted(failure) => {
             object.outcome = "not-started";
-            object.error = Some(ErrorObject {
-                message: &failure.message,
-                wall: None,
-                rule: None,
-                fix: &failure.fix,
-            });
+            object.error = Some(ErrorObject { message: &failure.message, wall: None, rule: None, fix: &failure.fix });
         }
     }
     object

@@ -11,10 +11,7 @@ use crate::{NOT_SET_UP, arguments, result, words};
 
 pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
     // Opened before anything runs: a result that can't be written is found out in time.
-    let file = match matches
-        .get_one::<PathBuf>("result-file")
-        .map(|path| (path, File::create(path)))
-    {
+    let file = match matches.get_one::<PathBuf>("result-file").map(|path| (path, File::create(path))) {
         None => None,
         Some((_, Ok(file))) => Some(file),
         Some((path, Err(error))) => {
@@ -50,10 +47,7 @@ pub fn summary(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Ran(finished) => ran(finished),
         Outcome::Refused(refusal) => {
-            format!(
-                "belljar: refused: {}; rule: {}; hint: {}",
-                refusal.message, refusal.rule, refusal.hint
-            )
+            format!("belljar: refused: {}; rule: {}; hint: {}", refusal.message, refusal.rule, refusal.hint)
         }
         Outcome::NotSetUp(failure) => format!("belljar: {}; fix: {}", failure.message, failure.fix),
         Outcome::NotStarted(failure) => {
@@ -73,28 +67,16 @@ fn ran(finished: &Finished) -> String {
         (None, Exit::Signal(signal)) => format!("ended by signal {signal}"),
     };
     let usage = &finished.usage;
-    let mut line = format!(
-        "belljar: {ended} after {}, {}",
-        words::time(usage.wall_time),
-        words::size(usage.peak_memory)
-    );
+    let mut line =
+        format!("belljar: {ended} after {}, {}", words::time(usage.wall_time), words::size(usage.peak_memory));
     if usage.out_of_memory_kills > 0 && finished.overrun != Some(Overrun::Memory) {
-        line += &format!(
-            "; {} process(es) ended for want of memory",
-            usage.out_of_memory_kills
-        );
+        line += &format!("; {} process(es) ended for want of memory", usage.out_of_memory_kills);
     }
     if finished.output_dropped > 0 {
-        line += &format!(
-            "; {} of output dropped",
-            words::size(finished.output_dropped)
-        );
+        line += &format!("; {} of output dropped", words::size(finished.output_dropped));
     }
     if !finished.denials.is_empty() {
-        line += &format!(
-            "; denied: {}",
-            denials(&finished.denials, finished.denials_not_listed)
-        );
+        line += &format!("; denied: {}", denials(&finished.denials, finished.denials_not_listed));
     }
     let gaps: Vec<_> = finished
         .accepted_gaps
@@ -113,23 +95,11 @@ fn ran(finished: &Finished) -> String {
 fn denials(list: &[Denial], not_listed: u64) -> String {
     const SHOWN: usize = 3;
     let one = |denial: &Denial| {
-        let detail = denial
-            .detail
-            .as_ref()
-            .map_or(String::new(), |detail| format!(" ({detail})"));
-        let times = if denial.times > 1 {
-            format!(" ×{}", denial.times)
-        } else {
-            String::new()
-        };
+        let detail = denial.detail.as_ref().map_or(String::new(), |detail| format!(" ({detail})"));
+        let times = if denial.times > 1 { format!(" ×{}", denial.times) } else { String::new() };
         format!("{} {}{detail}{times}", denial.program, denial.call)
     };
-    let mut text = list
-        .iter()
-        .take(SHOWN)
-        .map(one)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let mut text = list.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(", ");
     let more = list.len().saturating_sub(SHOWN) as u64 + not_listed;
     if more > 0 {
         text += &format!(" and {more} more");

@@ -14,9 +14,7 @@ pub fn say(line: &str) {
 /// To standard output, for what was asked for; false if nobody listens.
 pub fn print(text: &str) -> bool {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .is_ok()
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
 }
 
 pub fn size(bytes: u64) -> String {
@@ -27,11 +25,7 @@ pub fn size(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    if unit == 0 {
-        format!("{bytes} B")
-    } else {
-        format!("{value:.1} {}", units[unit])
-    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
 }
 
 pub fn time(duration: Duration) -> String {

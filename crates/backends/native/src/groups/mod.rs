@@ -49,17 +49,10 @@ impl Placement {
         let own = match std::fs::read_to_string("/proc/self/cgroup") {
             Ok(text) => text,
             Err(error) => {
-                return Placement::Nowhere {
-                    why: format!("/proc/self/cgroup: {error}"),
-                };
+                return Placement::Nowhere { why: format!("/proc/self/cgroup: {error}") };
             }
         };
-        if rustix::fs::access(
-            "/sys/fs/cgroup/cgroup.controllers",
-            rustix::fs::Access::EXISTS,
-        )
-        .is_ok()
-        {
+        if rustix::fs::access("/sys/fs/cgroup/cgroup.controllers", rustix::fs::Access::EXISTS).is_ok() {
             v2::look(Path::new("/sys/fs/cgroup"), &own)
         } else {
             v1::look(Path::new("/sys/fs/cgroup"), &own)
@@ -70,18 +63,11 @@ impl Placement {
     fn folders(&self, name: &str, ceiling: &Ceiling) -> Vec<PathBuf> {
         match self {
             Placement::Unified { parent, .. } => vec![parent.join(name)],
-            Placement::Older {
-                memory,
-                cpu,
-                accounting,
-            } => {
+            Placement::Older { memory, cpu, accounting } => {
                 let cpu = cpu.as_ref().filter(|_| ceiling.millicpus.is_some());
                 let accounting = accounting.as_ref().filter(|_| ceiling.count_cpu_time);
-                let mut folders: Vec<_> = std::iter::once(memory)
-                    .chain(cpu)
-                    .chain(accounting)
-                    .map(|parent| parent.join(name))
-                    .collect();
+                let mut folders: Vec<_> =
+                    std::iter::once(memory).chain(cpu).chain(accounting).map(|parent| parent.join(name)).collect();
                 folders.dedup();
                 folders
             }
@@ -99,11 +85,7 @@ pub struct Group {
 
 impl Group {
     /// `None` where there is nowhere to make one.
-    pub fn make(
-        placement: &Placement,
-        ceiling: &Ceiling,
-        alone: Alone,
-    ) -> io::Result<Option<Group>> {
+    pub fn make(placement: &Placement, ceiling: &Ceiling, alone: Alone) -> io::Result<Option<Group>> {
         let name = format!("belljar-{}", rustix::process::getpid().as_raw_nonzero());
         let folders = placement.folders(&name, ceiling);
         if folders.is_empty() {
@@ -111,19 +93,12 @@ impl Group {
         }
         // The keeper first: from the moment a folder exists, somebody else knows of it.
         let keeper = Keeper::start(&folders, alone)?;
-        let mut group = Group {
-            folders,
-            unified: None,
-            keeper,
-        };
+        let mut group = Group { folders, unified: None, keeper };
         match group.fill(placement, ceiling) {
             Ok(()) => Ok(Some(group)),
             Err(error) => match group.remove() {
                 Ok(()) => Err(error),
-                Err(also) => Err(io::Error::new(
-                    error.kind(),
-                    format!("{error}; and it could not be removed: {also}"),
-                )),
+                Err(also) => Err(io::Error::new(error.kind(), format!("{error}; and it could not be removed: {also}"))),
             },
         }
     }
@@ -150,9 +125,7 @@ impl Group {
         if self.unified.is_some() {
             return Ok(());
         }
-        self.folders
-            .iter()
-            .try_for_each(|folder| write(folder, "cgroup.procs", &pid.to_string()))
+        self.folders.iter().try_for_each(|folder| write(folder, "cgroup.procs", &pid.to_string()))
     }
 
     pub fn peak_memory(&self) -> Option<u64> {
@@ -163,35 +136,23 @@ impl Group {
     }
 
     pub fn out_of_memory_kills(&self) -> u64 {
-        let file = if self.unified.is_some() {
-            "memory.events"
-        } else {
-            "memory.oom_control"
-        };
+        let file = if self.unified.is_some() { "memory.events" } else { "memory.oom_control" };
         read_entry(&self.folders[0], file, "oom_kill").unwrap_or(0)
     }
 
     /// Processor time used so far.
     pub fn cpu_time(&self) -> Option<Duration> {
         match self.unified {
-            Some(_) => {
-                read_entry(&self.folders[0], "cpu.stat", "usage_usec").map(Duration::from_micros)
+            Some(_) => read_entry(&self.folders[0], "cpu.stat", "usage_usec").map(Duration::from_micros),
+            None => {
+                self.folders.iter().find_map(|folder| read_number(folder, "cpuacct.usage")).map(Duration::from_nanos)
             }
-            None => self
-                .folders
-                .iter()
-                .find_map(|folder| read_number(folder, "cpuacct.usage"))
-                .map(Duration::from_nanos),
         }
     }
 
     /// Removes the group, once all of its processes have ended.
     pub fn remove(self) -> io::Result<()> {
-        let Group {
-            folders,
-            unified,
-            keeper,
-        } = self;
+        let Group { folders, unified, keeper } = self;
         drop(unified);
         for folder in folders.iter().rev() {
             keeper::remove(folder).map_err(|error| naming("remove", folder, error))?;
@@ -201,42 +162,23 @@ impl Group {
 }
 
 fn naming(what: &str, path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        format!(
-            "cannot {what} the control group `{}`: {error}",
-            path.display()
-        ),
-    )
+    io::Error::new(error.kind(), format!("cannot {what} the control group `{}`: {error}", path.display()))
 }
 
 fn write(folder: &Path, file: &str, value: &str) -> io::Result<()> {
     let path = folder.join(file);
     std::fs::write(&path, value).map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("cannot write `{value}` to `{}`: {error}", path.display()),
-        )
+        io::Error::new(error.kind(), format!("cannot write `{value}` to `{}`: {error}", path.display()))
     })
 }
 
 fn read_number(folder: &Path, file: &str) -> Option<u64> {
-    std::fs::read_to_string(folder.join(file))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
 }
 
 fn read_entry(folder: &Path, file: &str, key: &str) -> Option<u64> {
     let text = std::fs::read_to_string(folder.join(file)).ok()?;
-    text.lines().find_map(|line| {
-        line.strip_prefix(key)?
-            .strip_prefix(' ')?
-            .trim()
-            .parse()
-            .ok()
-    })
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 /// The group of `controller` in the text of /proc/self/cgroup; the empty name is the unified hierarchy.
@@ -245,9 +187,6 @@ fn own_group<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
         let mut fields = line.splitn(3, ':');
         let controllers = fields.nth(1)?;
         let path = fields.next()?;
-        controllers
-            .split(',')
-            .any(|name| name == controller)
-            .then_some(path)
+        controllers.split(',').any(|name| name == controller).then_some(path)
     })
 }

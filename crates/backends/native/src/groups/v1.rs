@@ -9,22 +9,14 @@ use super::{Ceiling, Placement, own_group, write};
 
 pub(super) fn look(root: &Path, own: &str) -> Placement {
     let place = |controller: &str| -> Option<PathBuf> {
-        let path = root
-            .join(controller)
-            .join(own_group(own, controller)?.trim_start_matches('/'));
-        rustix::fs::access(&path, Access::WRITE_OK)
-            .is_ok()
-            .then_some(path)
+        let path = root.join(controller).join(own_group(own, controller)?.trim_start_matches('/'));
+        rustix::fs::access(&path, Access::WRITE_OK).is_ok().then_some(path)
     };
     match place("memory") {
-        Some(memory) => Placement::Older {
-            memory,
-            cpu: place("cpu"),
-            accounting: place("cpuacct"),
-        },
-        None => Placement::Nowhere {
-            why: "control groups are mounted as version 1, which only root may divide".to_owned(),
-        },
+        Some(memory) => Placement::Older { memory, cpu: place("cpu"), accounting: place("cpuacct") },
+        None => {
+            Placement::Nowhere { why: "control groups are mounted as version 1, which only root may divide".to_owned() }
+        }
     }
 }
 
@@ -35,22 +27,14 @@ pub(super) fn fill(folders: &[PathBuf], ceiling: &Ceiling) -> io::Result<()> {
             write(folder, "memory.limit_in_bytes", &ceiling.memory.to_string())?;
             // Memory and swap together; absent where the kernel does not count swap.
             if has("memory.memsw.limit_in_bytes") {
-                write(
-                    folder,
-                    "memory.memsw.limit_in_bytes",
-                    &ceiling.memory.to_string(),
-                )?;
+                write(folder, "memory.memsw.limit_in_bytes", &ceiling.memory.to_string())?;
             }
         }
         if let Some(millicpus) = ceiling.millicpus
             && has("cpu.cfs_quota_us")
         {
             write(folder, "cpu.cfs_period_us", "100000")?;
-            write(
-                folder,
-                "cpu.cfs_quota_us",
-                &(u64::from(millicpus) * 100).to_string(),
-            )?;
+            write(folder, "cpu.cfs_quota_us", &(u64::from(millicpus) * 100).to_string())?;
         }
     }
     Ok(())

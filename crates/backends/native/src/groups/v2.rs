@@ -11,9 +11,7 @@ use super::{Ceiling, Placement, own_group, write};
 
 pub(super) fn look(root: &Path, own: &str) -> Placement {
     let Some(path) = own_group(own, "") else {
-        return Placement::Nowhere {
-            why: "this process is in no unified control group".to_owned(),
-        };
+        return Placement::Nowhere { why: "this process is in no unified control group".to_owned() };
     };
     let mut place: PathBuf = root.join(path.trim_start_matches('/'));
     let mut reason = format!("`{}` is not ours to divide", place.display());
@@ -33,12 +31,8 @@ pub(super) fn look(root: &Path, own: &str) -> Placement {
 fn controllers_for_children(place: &Path) -> Result<bool, String> {
     // A child that is made below `place` is moved from our group, which takes rights over both.
     for file in ["", "cgroup.procs", "cgroup.subtree_control"] {
-        rustix::fs::access(place.join(file), Access::WRITE_OK).map_err(|error| {
-            format!(
-                "`{}` is not delegated to this user: {error}",
-                place.display()
-            )
-        })?;
+        rustix::fs::access(place.join(file), Access::WRITE_OK)
+            .map_err(|error| format!("`{}` is not delegated to this user: {error}", place.display()))?;
     }
     let has = |list: &str, name: &str| list.split_ascii_whitespace().any(|entry| entry == name);
     let read = |file: &str| std::fs::read_to_string(place.join(file)).unwrap_or_default();
@@ -50,17 +44,10 @@ fn controllers_for_children(place: &Path) -> Result<bool, String> {
     if !has(&available, "memory") {
         return Err(format!("`{}` has no memory controller", place.display()));
     }
-    let wanted = if has(&available, "cpu") {
-        "+memory +cpu"
-    } else {
-        "+memory"
-    };
+    let wanted = if has(&available, "cpu") { "+memory +cpu" } else { "+memory" };
     match std::fs::write(place.join("cgroup.subtree_control"), wanted) {
         Ok(()) => Ok(wanted.contains("cpu")),
-        Err(error) => Err(format!(
-            "`{}` can't give its children controllers: {error}",
-            place.display()
-        )),
+        Err(error) => Err(format!("`{}` can't give its children controllers: {error}", place.display())),
     }
 }
 
@@ -71,15 +58,7 @@ pub(super) fn fill(folder: &Path, ceiling: &Ceiling) -> io::Result<OwnedFd> {
         write(folder, "memory.swap.max", "0")?;
     }
     if let Some(millicpus) = ceiling.millicpus {
-        write(
-            folder,
-            "cpu.max",
-            &format!("{} 100000", u64::from(millicpus) * 100),
-        )?;
+        write(folder, "cpu.max", &format!("{} 100000", u64::from(millicpus) * 100))?;
     }
-    Ok(rustix::fs::open(
-        folder,
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
+    Ok(rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
