@@ -1,1 +1,15 @@
+//! The escape suite. An attack is a file in `escapes/`: what it prepares on the host, what it does inside, and how
+//! the host tells whether it succeeded. Each is tried without a sandbox too, where it must succeed: an attack that
+//! succeeds nowhere proves nothing.
 
+pub mod attack;
+pub mod contestant;
+pub mod escapes;
+pub mod field;
+pub mod inside;
+pub mod trial;
+
+pub use attack::{Attack, Control, Verdict};
+pub use contestant::{Contestant, Who};
+pub use field::Field;
+pub use inside::Inside;

@@ -1,0 +1,142 @@
+//! Who is attacked: nobody (the control), belljar, and its peers where they are installed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// As whom a trial runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    Root,
+    Ordinary,
+}
+
+/// The ordinary user of the tests; made by `cargo xtask test`.
+pub const TEST_USER: &str = "belljar-test";
+
+impl Who {
+    pub fn name(self) -> &'static str {
+        match self {
+            Who::Root => "root",
+            Who::Ordinary => "user",
+        }
+    }
+
+    pub fn user_id(self) -> u32 {
+        match self {
+            Who::Root => 0,
+            Who::Ordinary => test_user_id().unwrap_or(65534),
+        }
+    }
+}
+
+fn test_user_id() -> Option<u32> {
+    let records = std::fs::read_to_string("/etc/passwd").ok()?;
+    records
+        .lines()
+        .find_map(|record| record.strip_prefix(TEST_USER)?.strip_prefix(':')?.split(':').nth(1)?.parse().ok())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contestant {
+    /// No sandbox at all: the control.
+    Bare,
+    Belljar,
+    Bubblewrap,
+    Srt,
+    Codex,
+}
+
+impl Contestant {
+    pub const PEERS: &[Contestant] = &[Contestant::Bubblewrap, Contestant::Srt, Contestant::Codex];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Contestant::Bare => "no sandbox",
+            Contestant::Belljar => "belljar",
+            Contestant::Bubblewrap => "bubblewrap",
+            Contestant::Srt => "srt",
+            Contestant::Codex => "codex",
+        }
+    }
+
+    /// What it calls its own version, or `None` if it is not installed.
+    pub fn version(self) -> Option<String> {
+        let program = match self {
+            Contestant::Bare => return Some(String::new()),
+            Contestant::Belljar => belljar(),
+            Contestant::Bubblewrap => "bwrap".into(),
+            Contestant::Srt => peer("srt"),
+            Contestant::Codex => peer("codex"),
+        };
+        let output = Command::new(program).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        output.status.success().then(|| text.split_whitespace().last().unwrap_or_default().to_owned())
+    }
+
+    /// The command that runs `program` with `workspace` writable and nothing else granted.
+    pub fn command(self, workspace: &Path, flags: &[&str], result: &Path, program: &[OsString]) -> Command {
+        let mut command = match self {
+            Contestant::Bare => {
+                let mut command = Command::new(&program[0]);
+                command.args(&program[1..]);
+                command.current_dir(workspace);
+                return command;
+            }
+            Contestant::Belljar => {
+                let mut command = Command::new(belljar());
+                command.args(["run", "-q", "--write"]).arg(workspace).arg("--result-file").arg(result);
+                command.args(flags).arg("--");
+                command
+            }
+            // As its own documentation and its users do it: the whole root read-only, one folder writable.
+            Contestant::Bubblewrap => {
+                let mut command = Command::new("bwrap");
+                command.args([
+                    "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+                ]);
+                command
+                    .args(["--tmpfs", "/tmp", "--bind"])
+                    .arg(workspace)
+                    .arg(workspace)
+                    .arg("--chdir")
+                    .arg(workspace)
+                    .arg("--");
+                command
+            }
+            Contestant::Srt => {
+                let mut command = Command::new(peer("srt"));
+                command.arg("--settings").arg(workspace.with_file_name("srt.json")).arg("--");
+                command
+            }
+            Contestant::Codex => {
+                let mut command = Command::new(peer("codex"));
+                command.args(["sandbox", "linux", "--full-auto", "--"]);
+                command
+            }
+        };
+        command.args(program).current_dir(workspace);
+        command
+    }
+}
+
+/// The binary under test: `BELLJAR`, or the release build.
+pub fn belljar() -> PathBuf {
+    std::env::var_os("BELLJAR").map_or_else(|| built("belljar"), PathBuf::from)
+}
+
+/// A binary of this workspace, beside the running one.
+pub fn built(name: &str) -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    let mut folder = own.parent().unwrap_or(Path::new("."));
+    if folder.ends_with("deps") {
+        folder = folder.parent().unwrap_or(folder);
+    }
+    folder.join(name)
+}
+
+/// Peers from npm are where `cargo xtask peers` puts them.
+fn peer(name: &str) -> PathBuf {
+    let folder = std::env::var_os("BELLJAR_PEERS").map_or_else(|| PathBuf::from("/opt/belljar-peers"), PathBuf::from);
+    folder.join("node_modules/.bin").join(name)
+}

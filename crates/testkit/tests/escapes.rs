@@ -1,0 +1,35 @@
+//! Every attack, as root and as an ordinary user: its control must break out, belljar must hold it.
+
+use belljar_testkit::{Attack, Contestant, Control, Verdict, Who, escapes, trial::trial};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let root = rustix::process::geteuid().is_root();
+    let trials = escapes::all()
+        .flat_map(|attack| [Who::Root, Who::Ordinary].map(|who| (attack, who)))
+        .map(|(attack, who)| {
+            let name = format!("{}::{}", attack.id, who.name());
+            Trial::test(name, move || check(attack, who)).with_ignored_flag(!root)
+        })
+        .collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn check(attack: &Attack, who: Who) -> Result<(), Failed> {
+    let has_control = match attack.control {
+        Control::Bare => true,
+        Control::BareAsRoot => who == Who::Root,
+        Control::None(_) => false,
+    };
+    if has_control {
+        match trial(attack, Contestant::Bare, who) {
+            Verdict::Broken(_) => {}
+            other => return Err(format!("the control proves nothing: {other:?}").into()),
+        }
+    }
+    match trial(attack, Contestant::Belljar, who) {
+        Verdict::Held => Ok(()),
+        other => Err(format!("{other:?}").into()),
+    }
+}
