@@ -259,9 +259,9 @@ impl Toolchains<'_> {
         }
         match variable {
             // Credentials live beside the caches: only the parts.
-            "CARGO_HOME" => ["bin", "registry", "git", "config.toml", "config", "env"]
-                .iter()
-                .for_each(|part| self.show(&root.join(part))),
+            "CARGO_HOME" => {
+                ["bin", "registry", "git", "config.toml", "config"].iter().for_each(|part| self.show(&root.join(part)))
+            }
             "GOPATH" => ["bin", "pkg/mod"].iter().for_each(|part| self.show(&root.join(part))),
             _ => self.show(root),
         }

@@ -4,13 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Below a home: the start of the path to a program, and what is shown for it. Never a folder of credentials.
 const KNOWN: &[(&str, &[&str])] = &[
-    (
-        ".cargo",
-        &[
-            ".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/config.toml", ".cargo/config", ".cargo/env",
-            ".rustup",
-        ],
-    ),
+    (".cargo", &[".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/config.toml", ".cargo/config", ".rustup"]),
     (".rustup", &[".rustup"]),
     (
         ".local",

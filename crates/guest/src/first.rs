@@ -38,7 +38,7 @@ pub struct Payload {
 /// Never returns. Whatever goes wrong is reported, and ends this process before the payload starts.
 pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State { wire: wire_at, own: None, root: None, listener: None, terminal: None, user_terminal: None };
+    let mut state = State::new(wire_at);
     // What we make has the mode that its step says; the payload gets the caller's habit back.
     let umask = rustix::process::umask(Mode::empty());
     let mut since = Instant::now();
@@ -55,9 +55,9 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     }
     state.announce();
     let State { user_terminal, .. } = state;
-    let pid = match process::fork(alone) {
-        Ok(None) => start(orders, wire_at, user_terminal, umask),
-        Ok(Some(pid)) => pid,
+    // The payload borrows our memory until it executes: copying it would be the dearest part of its start.
+    let pid = match process::start_borrowing(alone, || start(orders, wire_at, user_terminal.as_ref(), umask)) {
+        Ok(pid) => pid,
         Err(error) => fail(wire_at, cannot_start(Stage::Fork, &error)),
     };
     // From here on, nothing but the wire: not even the caller's input and output.
@@ -71,7 +71,7 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
 /// Tries steps and ends, with nothing started. For finding out what a host can do.
 pub fn rehearse(steps: &[Step], wire: OwnedFd) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State { wire: wire_at, own: None, root: None, listener: None, terminal: None, user_terminal: None };
+    let mut state = State::new(wire_at);
     for (step, order) in (0u32..).zip(steps) {
         if let Err(error) = state.take(order) {
             fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
@@ -82,12 +82,12 @@ pub fn rehearse(steps: &[Step], wire: OwnedFd) -> ! {
 }
 
 /// The payload: the last of our own code before the program.
-fn start(orders: &Orders, wire: BorrowedFd<'_>, terminal: Option<OwnedFd>, umask: Mode) -> ! {
+fn start(orders: &Orders, wire: BorrowedFd<'_>, terminal: Option<&OwnedFd>, umask: Mode) -> ! {
     let payload = &orders.payload;
     rustix::process::umask(umask);
     let begin = || -> Result<std::convert::Infallible, (Stage, io::Error)> {
         process::new_session().map_err(|error| (Stage::Terminal, error))?;
-        if let Some(terminal) = &terminal {
+        if let Some(terminal) = terminal {
             let take = || -> io::Result<()> {
                 process::take_terminal(terminal.as_fd())?;
                 rustix::stdio::dup2_stdin(terminal)?;
@@ -154,6 +154,7 @@ fn reap_until(payload: i32) -> i32 {
 
 struct State<'a> {
     wire: BorrowedFd<'a>,
+    trees: Vec<OwnedFd>,
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
     own: Option<OwnedFd>,
     root: Option<OwnedFd>,
@@ -162,10 +163,21 @@ struct State<'a> {
     user_terminal: Option<OwnedFd>,
 }
 
-impl State<'_> {
+impl<'a> State<'a> {
+    fn new(wire: BorrowedFd<'a>) -> State<'a> {
+        State { wire, trees: Vec::new(), own: None, root: None, listener: None, terminal: None, user_terminal: None }
+    }
+
     fn take(&mut self, step: &Step) -> io::Result<()> {
         match step {
+            Step::JoinGroups(entrances) => {
+                for entrance in entrances {
+                    // Ourselves, and our only thread: the kernel then needs no lock on all processes of the host.
+                    rustix::io::write(entrance, b"0")?;
+                }
+            }
             Step::AwaitParent => wire::await_release(self.wire)?,
+            Step::ReceiveTrees => wire::receive_trees(self.wire, &mut self.trees)?,
             Step::MapSelf { user, group } => identity::map_self(*user, *group)?,
             Step::Become { user, group } => {
                 identity::become_only(*user, *group)?;
@@ -232,6 +244,7 @@ impl State<'_> {
                 self.own = Some(rustix::fs::open(c"/proc/self", host_proc, Mode::empty())?);
                 mounts::change_root_to_here()?;
                 self.root = None;
+                self.trees.clear();
             }
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
             Step::RaiseLoopback => network::raise_loopback()?,
@@ -281,8 +294,8 @@ impl State<'_> {
                 mounts::attach(tree.as_fd(), place.as_fd())
             }
             // Confined by the parent.
-            Source::Prepared { tree, .. } => {
-                let tree = tree.as_ref().ok_or(io::ErrorKind::NotFound)?;
+            Source::Received { tree, .. } => {
+                let tree = self.trees.get(*tree).ok_or(io::ErrorKind::NotFound)?;
                 mounts::attach(tree.as_fd(), place.as_fd())
             }
         }

@@ -13,7 +13,9 @@ use sys::mounts::Attributes;
 /// Paths of targets are relative to the new root; paths of sources are the host's, absolute and free of links.
 #[derive(Debug)]
 pub enum Step {
-    /// Wait until the parent has written our maps and put us into our control groups.
+    /// Enter control groups of the older kind, through their open `tasks` files.
+    JoinGroups(Vec<OwnedFd>),
+    /// Wait until the parent has written our maps.
     AwaitParent,
     /// Write our own user and group maps.
     MapSelf {
@@ -34,6 +36,8 @@ pub enum Step {
         size: CString,
         inodes: CString,
     },
+    /// Take the trees that the parent has opened meanwhile.
+    ReceiveTrees,
     Directory {
         path: CString,
         mode: u32,
@@ -103,8 +107,8 @@ pub enum Step {
 pub enum Source {
     /// The child copies the tree itself.
     Path(CString),
-    /// The parent has copied it, with rights that the child does not have. The path is for people.
-    Prepared { path: CString, tree: Option<OwnedFd> },
+    /// The parent opens it, with rights that the child does not have: one of the trees received, by its number.
+    Received { path: CString, tree: usize },
 }
 
 /// What Landlock is told. Everything that it knows of at `abi` and that is not allowed here is refused.
@@ -127,7 +131,9 @@ pub enum Access {
 impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::AwaitParent => write!(out, "await    the parent's maps and control groups"),
+            Step::JoinGroups(_) => write!(out, "join     the control groups"),
+            Step::AwaitParent => write!(out, "await    the parent's maps"),
+            Step::ReceiveTrees => write!(out, "receive  what the parent has opened"),
             Step::MapSelf { user, group } => write!(
                 out,
                 "map      user {} to {} and group {} to {} of the host",
@@ -152,7 +158,7 @@ impl fmt::Display for Step {
                 let device = if attributes.devices { " device" } else { "" };
                 let (from, owners) = match source {
                     Source::Path(path) => (path, ""),
-                    Source::Prepared { path, .. } => (path, ", opened by the parent"),
+                    Source::Received { path, .. } => (path, ", opened by the parent"),
                 };
                 let from = from.to_string_lossy();
                 match inside(target) == from {

@@ -130,6 +130,48 @@ pub fn release(wire: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// Most descriptors in one message of trees; the kernel's own limit is 253.
+const BATCH: usize = 64;
+
+/// Hands over opened trees, in order, and says when that was the last of them.
+pub fn send_trees(wire: BorrowedFd<'_>, trees: &[OwnedFd]) -> io::Result<()> {
+    let mut batches = trees.chunks(BATCH).peekable();
+    while let Some(batch) = batches.next() {
+        let last = [u8::from(batches.peek().is_none())];
+        let batch: Vec<BorrowedFd<'_>> = batch.iter().map(|tree| tree.as_fd()).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
+        let mut extra = SendAncillaryBuffer::new(&mut space);
+        if !extra.push(SendAncillaryMessage::ScmRights(&batch)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        rustix::net::sendmsg(wire, &[IoSlice::new(&last)], &mut extra, SendFlags::NOSIGNAL)?;
+    }
+    Ok(())
+}
+
+/// Takes what `send_trees` sends.
+pub(crate) fn receive_trees(wire: BorrowedFd<'_>, trees: &mut Vec<OwnedFd>) -> io::Result<()> {
+    loop {
+        let mut last = [0u8; 1];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
+        let mut extra = RecvAncillaryBuffer::new(&mut space);
+        match rustix::net::recvmsg(wire, &mut [IoSliceMut::new(&mut last)], &mut extra, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(received) if received.bytes == 1 && !received.flags.contains(ReturnFlags::CTRUNC) => {}
+            Ok(_) => return Err(rustix::io::Errno::PIPE.into()),
+            Err(error) => return Err(error.into()),
+        }
+        for message in extra.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                trees.extend(rights);
+            }
+        }
+        if last == [1] {
+            return Ok(());
+        }
+    }
+}
+
 /// Waits for the parent's word; an error if the parent is gone.
 pub(crate) fn await_release(wire: BorrowedFd<'_>) -> io::Result<()> {
     let mut word = [0u8; 2];

@@ -11,11 +11,9 @@ pub const ROOTS: &[&str] = &[
 pub const ETC: &[&str] = &[
     "/etc/alternatives", "/etc/crypto-policies", "/etc/fonts", "/etc/gitconfig", "/etc/java", "/etc/java-8-openjdk",
     "/etc/java-11-openjdk", "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/java-25-openjdk", "/etc/jvm",
-    "/etc/ld.so.cache", "/etc/localtime", "/etc/maven", "/etc/mime.types", "/etc/mono", "/etc/os-release", "/etc/perl",
-    "/etc/php", "/etc/pki/ca-trust", "/etc/pki/java", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem",
-    "/etc/pki/tls/openssl.cnf", "/etc/protocols", "/etc/python3", "/etc/python3.11", "/etc/python3.12",
-    "/etc/python3.13", "/etc/services", "/etc/ssl/cert.pem", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/static",
-    "/etc/terminfo", "/etc/texmf", "/etc/xml",
+    "/etc/ld.so.cache", "/etc/localtime", "/etc/maven", "/etc/mime.types", "/etc/mono", "/etc/os-release", "/etc/php",
+    "/etc/pki/ca-trust", "/etc/pki/java", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf",
+    "/etc/protocols", "/etc/services", "/etc/ssl/cert.pem", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/static",
 ];
 
 /// What run-times read of /sys to count processors and memory nodes.

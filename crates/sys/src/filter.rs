@@ -22,6 +22,8 @@ pub enum Action {
 pub enum Test {
     /// `argument & mask == value`
     Bits { argument: u8, mask: u32, value: u32 },
+    /// `first <= argument <= last`
+    Between { argument: u8, first: u32, last: u32 },
     /// All 64 bits are zero: a null pointer.
     Null { argument: u8 },
 }
@@ -39,6 +41,7 @@ impl Test {
     pub fn passes(&self, arguments: &[u64; 6]) -> bool {
         match *self {
             Test::Bits { argument, mask, value } => arguments[argument as usize] as u32 & mask == value,
+            Test::Between { argument, first, last } => (first..=last).contains(&(arguments[argument as usize] as u32)),
             Test::Null { argument } => arguments[argument as usize] == 0,
         }
     }
@@ -88,6 +91,7 @@ const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const IF_ABOVE: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
@@ -172,6 +176,11 @@ fn body(rule: &Rule, code: &mut Vec<libc::sock_filter>) {
                     }
                     code.push(op(IF_EQUAL, value));
                 }
+                Test::Between { argument, first, last } => {
+                    code.push(op(LOAD, low(argument)));
+                    code.push(op(IF_AT_LEAST, first));
+                    code.push(op(IF_ABOVE, last));
+                }
                 Test::Null { argument } => {
                     for half in [low(argument), high(argument)] {
                         code.push(op(LOAD, half));
@@ -182,11 +191,15 @@ fn body(rule: &Rule, code: &mut Vec<libc::sock_filter>) {
         }
         code.push(returns(*action));
         let end = code.len();
-        for (at, instruction) in
-            code.iter_mut().enumerate().skip(start).filter(|(_, instruction)| instruction.code == IF_EQUAL)
-        {
+        for (at, instruction) in code.iter_mut().enumerate().skip(start) {
             // A case is a handful of instructions.
-            instruction.jf = (end - at - 1) as u8;
+            let out = (end - at - 1) as u8;
+            match instruction.code {
+                IF_EQUAL | IF_AT_LEAST => instruction.jf = out,
+                // The only test that is passed by being false.
+                IF_ABOVE => instruction.jt = out,
+                _ => {}
+            }
         }
     }
     code.push(returns(rule.otherwise));
@@ -232,6 +245,7 @@ pub fn interpret(program: &Program, architecture: u32, number: u32, arguments: &
             IF_AT_LEAST => {
                 at += usize::from(if accumulator >= instruction.k { instruction.jt } else { instruction.jf })
             }
+            IF_ABOVE => at += usize::from(if accumulator > instruction.k { instruction.jt } else { instruction.jf }),
             JUMP => at += instruction.k as usize,
             RETURN => {
                 return match instruction.k {

@@ -7,6 +7,7 @@
 pub mod capabilities;
 pub mod filter;
 pub mod identity;
+pub mod keeper;
 pub mod landlock;
 pub mod limits;
 pub mod mounts;

@@ -353,33 +353,22 @@ const REFUSED_CONTROLS: &[(u32, &str)] = &[
     (0xc004_5878, "FITHAW"),
 ];
 
-/// Options of prctl(2): about the caller's own name, signals, memory and threads.
-const ALLOWED_PRCTL: &[u32] = &[
-    1, 2, 3, 4, // death signal, dumpable
-    7, 8, // keep capabilities, of which there are none
-    15, 16, // name
-    21, 22, // seccomp
-    23, 27, // read bounding set, read secure bits
-    26, 25, // time-stamp counter
-    29, 30, // timer slack
-    31, 32, // performance events of its own, off and on: there are none
-    33, 34, // machine-check policy
-    36, 37, // subreaper
-    38, 39, // no new privileges
-    40, // thread's clear-tid address
-    41, 42, // transparent huge pages
-    43, 44, // (reserved: MPX, refused by the kernel)
-    45, 46, // floating-point mode
-    47, // ambient capabilities, of which there are none
-    50, 51, // vector length
-    52, 53, // speculation
-    55, 56, // tagged addresses
-    63, 64, // vector length
-    65, 66, // memory-deny-write-execute
-    68, // name of an anonymous mapping
-    71, 72, 73, 74, 75, 76,          // shadow stack, futex hash
-    0x5961_6d61, // who may trace it, under Yama
-    0x5356_4d41, // name of an anonymous mapping
+/// Options of prctl(2), first and last of each run: about the caller's own name, signals, memory and threads.
+const ALLOWED_PRCTL: &[(u32, u32)] = &[
+    (1, 4),                     // death signal, dumpable
+    (7, 8),                     // keeping capabilities, of which there are none
+    (15, 16),                   // name
+    (21, 23),                   // seccomp; reading the bounding set
+    (25, 27),                   // time-stamp counter; reading secure bits
+    (29, 34),                   // timer slack, performance events of its own, machine-check policy
+    (36, 47),                   // subreaper, no new privileges, huge pages, ambient capabilities (none)
+    (50, 53),                   // vector length, speculation
+    (55, 56),                   // tagged addresses
+    (63, 66),                   // vector length, memory-deny-write-execute
+    (68, 68),                   // reading its own vector
+    (71, 76),                   // shadow stack
+    (0x5356_4d41, 0x5356_4d41), // name of an anonymous mapping
+    (0x5961_6d61, 0x5961_6d61), // who may trace it, under Yama
 ];
 
 /// Ways of personality(2): ask, plain, and without address randomisation, for debuggers and sanitizers.
@@ -445,7 +434,8 @@ pub fn rules(options: Options) -> Rules {
     set(Call::ioctl, refuse_each(1, REFUSED_CONTROLS.iter().map(|(command, _)| *command).collect()));
     let allow_each =
         |argument: u8, values: &[u32]| allow_if(values.iter().map(|value| vec![Test::is(argument, *value)]).collect());
-    set(Call::prctl, allow_each(0, ALLOWED_PRCTL));
+    let between = |(first, last): &(u32, u32)| vec![Test::Between { argument: 0, first: *first, last: *last }];
+    set(Call::prctl, allow_if(ALLOWED_PRCTL.iter().map(between).collect()));
     set(Call::personality, allow_each(0, ALLOWED_PERSONALITIES));
 
     // Core files stay off whatever the program would like: see `answer`.
@@ -463,22 +453,18 @@ pub fn rules(options: Options) -> Rules {
 }
 
 fn sockets(none: bool) -> Rule {
-    let of = |family: u32, kind: u32, protocol: Option<u32>| {
-        let mut tests = vec![Test::is(0, family), Test::Bits { argument: 1, mask: SOCKET_TYPE, value: kind }];
-        tests.extend(protocol.map(|protocol| Test::is(2, protocol)));
-        (tests, Action::Allow)
-    };
+    let kind = |value| Test::Bits { argument: 1, mask: SOCKET_TYPE, value };
     // Go and others try it first and are content with TCP; not worth a word.
     let mut cases = vec![(vec![Test::is(2, IPPROTO_MPTCP)], Action::Fail(EPROTONOSUPPORT))];
     if !none {
         for family in [AF_INET, AF_INET6] {
-            cases.push(of(family, STREAM, Some(0)));
-            cases.push(of(family, STREAM, Some(IPPROTO_TCP)));
-            cases.push(of(family, DATAGRAM, Some(0)));
-            cases.push(of(family, DATAGRAM, Some(IPPROTO_UDP)));
+            for (of, protocol) in [(STREAM, IPPROTO_TCP), (DATAGRAM, IPPROTO_UDP)] {
+                cases.push((vec![Test::is(0, family), kind(of), Test::is(2, 0)], Action::Allow));
+                cases.push((vec![Test::is(0, family), kind(of), Test::is(2, protocol)], Action::Allow));
+            }
         }
-        for kind in [STREAM, DATAGRAM, SEQUENCED] {
-            cases.push(of(AF_UNIX, kind, None));
+        for of in [STREAM, DATAGRAM, SEQUENCED] {
+            cases.push((vec![Test::is(0, AF_UNIX), kind(of)], Action::Allow));
         }
         // Only the routing protocol: which addresses do I have?
         cases.push((vec![Test::is(0, AF_NETLINK), Test::is(2, 0)], Action::Allow));

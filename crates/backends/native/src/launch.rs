@@ -6,19 +6,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
-use guest::step::Source;
 use guest::wire::{self, Report};
 use guest::{Orders, Payload, Step};
 use model::{Powers, SetupFailure, Wall};
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use sys::identity::{self, Mapping};
 use sys::process::{self, Alone, Forked, Strings};
 use sys::{mounts, signals};
 
 use crate::groups::Group;
-use crate::host::{Host, Identity};
+use crate::host::Host;
 use crate::output::Pumps;
-use crate::plan::Blueprint;
+use crate::plan::{Blueprint, Tree};
 
 /// A raised sandbox: the first process runs, every wall is up, and the payload is being started.
 pub struct Raised {
@@ -60,47 +59,34 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     let started = Instant::now();
     let mut clock = Clock::new(trace);
     check_descriptors()?;
-    let alone = Alone::prove().map_err(|error| failure(None, error.to_string(), "please report this"))?;
-    let setup = |what: &'static str| {
-        move |error: io::Error| failure(None, format!("cannot {what}: {error}"), "see `belljar doctor`")
-    };
-    let pumps =
-        Pumps::prepare(powers.limits.output, powers.command.terminal).map_err(setup("make pipes for the output"))?;
-    let orders_payload = payload(powers).map_err(setup("pass on the command"))?;
-    let mask = signals::block_all().map_err(setup("block signals"))?;
-    let signals = signals::descriptor().map_err(setup("listen for signals"))?;
+    let alone = Alone::prove().map_err(cannot("start from here"))?;
+    let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal).map_err(cannot("make pipes"))?;
+    let payload = payload(powers).map_err(cannot("pass on the command"))?;
+    let mask = signals::block_all().map_err(cannot("block signals"))?;
+    let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
     clock.lap("parent: begin");
     let group = match &blueprint.ceiling {
         None => None,
-        Some(ceiling) => Group::make(&host.groups, ceiling, alone)
-            .map_err(|error| failure(Some(Wall::Memory), error.to_string(), "see `belljar doctor`"))?,
-    };
-    let undo = |group: Option<Group>, failed: SetupFailure| match group.map(Group::remove) {
-        None | Some(Ok(())) => failed,
-        Some(Err(error)) => SetupFailure { message: format!("{}; and {error}", failed.message), ..failed },
+        Some(ceiling) => {
+            Group::make(&host.groups, ceiling, alone).map_err(|error| of(Wall::Memory, error.to_string()))?
+        }
     };
     clock.lap("parent: make the control group");
-    match prepare(&mut blueprint, host, alone) {
-        Ok(()) => {}
-        Err(failed) => return Err(undo(group, failed)),
-    }
-    clock.lap("parent: open binds");
-    if let Some(processors) = blueprint.processors
-        && let Err(error) = restrict_to(processors)
-    {
-        return Err(undo(
-            group,
-            failure(Some(Wall::Cpu), format!("cannot set the affinity: {error}"), "leave out `--cpus`"),
-        ));
-    }
-    let (ours, theirs) = match wire::pair() {
+
+    let began = enter_groups(&mut blueprint, group.as_ref())
+        .and_then(|()| {
+            blueprint.processors.map_or(Ok(()), restrict_to).map_err(|error| of(Wall::Cpu, error.to_string()))
+        })
+        .and_then(|()| wire::pair().map_err(cannot("make a socket pair")));
+    let (ours, theirs) = match began {
         Ok(pair) => pair,
-        Err(error) => return Err(undo(group, setup("make a socket pair")(error))),
+        Err(failed) => return Err(undo(group, failed)),
     };
-    let names: Vec<String> = if trace { blueprint.steps.iter().map(Step::to_string).collect() } else { Vec::new() };
-    let orders = Orders { steps: blueprint.steps, payload: orders_payload, mask, trace };
+    let Blueprint { namespaces, maps, trees, ceiling: _, processors: _, steps } = blueprint;
+    let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
+    let orders = Orders { steps, payload, mask, trace };
     let birthplace = group.as_ref().and_then(Group::birthplace);
-    let (pid, handle) = match process::fork_into(alone, blueprint.namespaces, birthplace) {
+    let (pid, handle) = match process::fork_into(alone, namespaces, birthplace) {
         Ok(Forked::Child) => {
             pumps.enter_child();
             drop(ours);
@@ -111,51 +97,81 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     };
     drop(theirs);
     clock.lap("parent: fork into namespaces");
-    let mut raised = Raised {
-        pid,
-        handle,
-        wire: ours,
-        listener: None,
-        terminal: None,
-        group,
-        pumps: pumps.enter_parent(),
-        signals,
-        mask,
-        started,
-        clock,
+    let pumps = pumps.enter_parent();
+    let mut raised =
+        Raised { pid, handle, wire: ours, listener: None, terminal: None, group, pumps, signals, mask, started, clock };
+    let armed = match maps {
+        None => Ok(()),
+        Some(maps) => be_the_parent(&mut raised, maps, &trees, alone),
     };
-    match arm(&mut raised, &orders.steps, blueprint.maps, &names) {
+    match armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names)) {
         Ok(()) => Ok(raised),
         Err(failed) => Err(raised.abandon(failed)),
     }
 }
 
-/// Writes what only the parent can, gives the word, and waits until every wall is up.
-fn arm(
-    raised: &mut Raised,
-    steps: &[Step],
-    maps: Option<(Mapping, Mapping)>,
-    names: &[String],
-) -> Result<(), SetupFailure> {
-    if matches!(steps.first(), Some(Step::AwaitParent)) {
-        if let Some((user, group)) = maps {
-            identity::map_other(raised.pid, user, group).map_err(|error| {
-                failure(Some(Wall::User), format!("cannot map the payload's user: {error}"), "see `belljar doctor`")
-            })?;
-        }
-        if let Some(group) = &raised.group {
-            group
-                .admit(raised.pid)
-                .map_err(|error| failure(Some(Wall::Memory), error.to_string(), "see `belljar doctor`"))?;
-        }
-        raised.clock.lap("parent: write maps, admit to the group");
-        wire::release(raised.wire.as_fd()).map_err(|error| {
-            failure(None, format!("the sandbox's first process is gone: {error}"), "see `belljar doctor`")
-        })?;
+/// Gives the child the doors of its control groups.
+fn enter_groups(blueprint: &mut Blueprint, group: Option<&Group>) -> Result<(), SetupFailure> {
+    if let (Some(group), Some(Step::JoinGroups(entrances))) = (group, blueprint.steps.first_mut()) {
+        *entrances = group.entrances().map_err(|error| of(Wall::Memory, error.to_string()))?;
     }
+    Ok(())
+}
+
+/// As root: writes the maps, and while the child builds its root, opens what is to be mounted in it.
+fn be_the_parent(
+    raised: &mut Raised,
+    (user, group): (Mapping, Mapping),
+    trees: &[Tree],
+    alone: Alone,
+) -> Result<(), SetupFailure> {
+    let wire = raised.wire.as_fd();
+    let gone = |error: io::Error| of(Wall::Files, format!("the sandbox's first process is gone: {error}"));
+    identity::map_other(raised.pid, user, group)
+        .map_err(|error| of(Wall::User, format!("cannot map the payload's user: {error}")))?;
+    wire::release(wire).map_err(gone)?;
+    raised.clock.lap("parent: write maps");
+    let child = format!("/proc/{}/ns/user", raised.pid);
+    let of_root = rustix::fs::open(child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| of(Wall::User, format!("cannot open the sandbox's user namespace: {error}")))?;
+    // The sandbox's own namespace sees root's files as the payload's; other owners need a namespace each.
+    let mut owners = vec![((user.inside, group.inside), of_root)];
+    let mut opened = Vec::with_capacity(trees.len());
+    for tree in trees {
+        opened.push(open_tree(tree, &mut owners, user.outside, alone).map_err(|error| SetupFailure {
+            wall: Some(Wall::Files),
+            message: format!("cannot open `{}` for the sandbox: {error}", tree.path.to_string_lossy()),
+            fix: "its filesystem may not support mapped owners; use ext4, xfs, btrfs or tmpfs".to_owned(),
+        })?);
+    }
+    raised.clock.lap("parent: open binds, while the child builds its root");
+    wire::send_trees(wire, &opened).map_err(gone)
+}
+
+type Owners = Vec<((u32, u32), OwnedFd)>;
+
+fn open_tree(tree: &Tree, owners: &mut Owners, payload: u32, alone: Alone) -> io::Result<OwnedFd> {
+    let copy = mounts::copy_tree(&tree.path)?;
+    let Some(owner) = tree.owner else {
+        mounts::confine(copy.as_fd(), tree.attributes)?;
+        return Ok(copy);
+    };
+    let namespace = match owners.iter().position(|(known, _)| *known == owner) {
+        Some(at) => &owners[at].1,
+        None => {
+            let map = |inside| Mapping { inside, outside: payload };
+            let namespace = identity::namespace_mapping(map(owner.0), map(owner.1), alone)?;
+            &owners.push_mut((owner, namespace)).1
+        }
+    };
+    mounts::confine_and_map(copy.as_fd(), tree.attributes, namespace.as_fd())?;
+    Ok(copy)
+}
+
+/// Hears of every step until all walls are up.
+fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<(), SetupFailure> {
+    let lost = |why: String| of(Wall::Files, format!("the sandbox's first process was lost: {why}"));
     loop {
-        let lost =
-            |why: String| failure(None, format!("the sandbox's first process was lost: {why}"), "see `belljar doctor`");
         match wire::receive(raised.wire.as_fd()) {
             Ok(Some((Report::Done { step, nanoseconds }, _))) => {
                 let name = names.get(step as usize).cloned().unwrap_or_default();
@@ -170,13 +186,9 @@ fn arm(
                 raised.terminal = if terminal { descriptors.next() } else { None };
                 // A wall that says it stands and hands over no proof does not stand.
                 if raised.listener.is_none() || terminal != raised.terminal.is_some() {
-                    return Err(failure(
-                        Some(Wall::SystemCalls),
-                        "the call filter's listener did not arrive".to_owned(),
-                        "see `belljar doctor`",
-                    ));
+                    return Err(of(Wall::SystemCalls, "the call filter's listener did not arrive".to_owned()));
                 }
-                raised.clock.lap("parent: wait until all walls are up (the child's steps, and reports of them)");
+                raised.clock.lap("parent: wait until all walls are up");
                 return Ok(());
             }
             Ok(Some((report, _))) => return Err(lost(format!("unexpected {report:?}"))),
@@ -190,16 +202,20 @@ impl Raised {
     /// Ends whatever has begun and removes it.
     fn abandon(self, failed: SetupFailure) -> SetupFailure {
         let Raised { pid, handle, group, .. } = self;
-        let ended = process::signal(handle.as_fd(), 9)
-            .and_then(|()| process::wait(pid, false).map(drop))
-            .and_then(|()| group.map_or(Ok(()), Group::remove));
+        let ended = process::signal(handle.as_fd(), 9).and_then(|()| process::wait(pid, false).map(drop));
         match ended {
-            Ok(()) => failed,
-            Err(error) => SetupFailure {
-                message: format!("{}; and it could not be cleaned up: {error}", failed.message),
-                ..failed
-            },
+            Ok(()) => undo(group, failed),
+            Err(error) => {
+                SetupFailure { message: format!("{}; and it could not be ended: {error}", failed.message), ..failed }
+            }
         }
+    }
+}
+
+fn undo(group: Option<Group>, failed: SetupFailure) -> SetupFailure {
+    match group.map(Group::remove) {
+        None | Some(Ok(())) => failed,
+        Some(Err(error)) => SetupFailure { message: format!("{}; and {error}", failed.message), ..failed },
     }
 }
 
@@ -219,46 +235,6 @@ fn check_descriptors() -> Result<(), SetupFailure> {
                 "redirect it from or to a file, a pipe or /dev/null",
             ));
         }
-    }
-    Ok(())
-}
-
-/// As root: opens each bind here, with owners on disk seen as the payload.
-fn prepare(blueprint: &mut Blueprint, host: &Host, alone: Alone) -> Result<(), SetupFailure> {
-    let Identity::Root { payload } = host.identity else {
-        return Ok(());
-    };
-    let mut namespaces: Vec<((u32, u32), OwnedFd)> = Vec::new();
-    for prepared in &blueprint.prepared {
-        let Some(Step::Bind { source: Source::Prepared { path, tree }, attributes, .. }) =
-            blueprint.steps.get_mut(prepared.step)
-        else {
-            continue;
-        };
-        let mut open = || -> io::Result<OwnedFd> {
-            let copy = mounts::copy_tree(path)?;
-            match prepared.owner {
-                None => mounts::confine(copy.as_fd(), *attributes)?,
-                Some(owner) => {
-                    if !namespaces.iter().any(|(known, _)| *known == owner) {
-                        let map = |inside| Mapping { inside, outside: payload };
-                        namespaces.push((owner, identity::namespace_mapping(map(owner.0), map(owner.1), alone)?));
-                    }
-                    let namespace =
-                        namespaces.iter().find(|(known, _)| *known == owner).map(|(_, namespace)| namespace);
-                    let namespace = namespace.ok_or(io::ErrorKind::NotFound)?;
-                    mounts::confine_and_map(copy.as_fd(), *attributes, namespace.as_fd())?;
-                }
-            }
-            Ok(copy)
-        };
-        *tree = Some(open().map_err(|error| {
-            failure(
-                Some(Wall::Files),
-                format!("cannot open `{}` for the sandbox: {error}", path.to_string_lossy()),
-                "its filesystem may not support mapped owners; use a workspace on ext4, xfs, btrfs or tmpfs",
-            )
-        })?);
     }
     Ok(())
 }
@@ -303,11 +279,13 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         return failure(None, format!("an unknown step failed: {error}"), "see `belljar doctor`");
     };
     let wall = match step {
+        Step::JoinGroups(_) => Wall::Memory,
         Step::AwaitParent | Step::DieWithParent | Step::AdoptOrphans => Wall::CleanUp,
         Step::MapSelf { .. } | Step::Become { .. } | Step::EnterUser { .. } => Wall::User,
         Step::HideControlGroups => Wall::ControlGroups,
         Step::KeepMountsPrivate
         | Step::NewRoot { .. }
+        | Step::ReceiveTrees
         | Step::Directory { .. }
         | Step::File { .. }
         | Step::Link { .. }
@@ -335,6 +313,15 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         _ => "see `belljar doctor`",
     };
     failure(Some(wall), format!("the step `{step}` failed: {error}"), fix)
+}
+
+/// The usual: what went wrong, with the wall that is missing for it.
+fn of(wall: Wall, message: String) -> SetupFailure {
+    failure(Some(wall), message, "see `belljar doctor`")
+}
+
+fn cannot(what: &'static str) -> impl Fn(io::Error) -> SetupFailure {
+    move |error| failure(None, format!("cannot {what}: {error}"), "see `belljar doctor`")
 }
 
 fn failure(wall: Option<Wall>, message: String, fix: &str) -> SetupFailure {

@@ -34,18 +34,19 @@ pub struct Blueprint {
     pub namespaces: Namespaces,
     /// The parent writes these maps, being root.
     pub maps: Option<(Mapping, Mapping)>,
-    /// Owners on disk that are seen as the payload, each with the binds it is for (indexes of `steps`).
-    pub prepared: Vec<Prepared>,
+    /// What the parent opens, being root, in the order in which binds number it.
+    pub trees: Vec<Tree>,
     pub ceiling: Option<Ceiling>,
     /// Processors to run on, where nothing else limits them.
     pub processors: Option<u32>,
     pub steps: Vec<Step>,
 }
 
-/// A bind that only the parent has the rights to open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prepared {
-    pub step: usize,
+/// A part of the host's files that only the parent has the rights to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    pub path: CString,
+    pub attributes: Attributes,
     /// Owner on disk to be seen as the payload; `None` leaves owners as they are.
     pub owner: Option<(u32, u32)>,
 }
@@ -74,12 +75,12 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     let ceiling = ceiling(limits, &host.groups);
 
     let (maps, inner) = identities(host.identity);
+    if let Placement::Older { .. } = host.groups {
+        steps.push(Step::JoinGroups(Vec::new()));
+    }
     match maps {
         Some(_) => steps.extend([Step::AwaitParent, Step::Become { user: 0, group: 0 }]),
         None => {
-            if ceiling.is_some() {
-                steps.push(Step::AwaitParent);
-            }
             if let Identity::Ordinary { user, group } = host.identity {
                 let to = |outside| Mapping { inside: 0, outside };
                 steps.push(Step::MapSelf { user: to(user), group: to(group) });
@@ -92,7 +93,7 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     }
     steps.push(Step::KeepMountsPrivate);
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
-    let prepared = root(&mut steps, files, host, inner)?;
+    let trees = root(&mut steps, files, host, inner)?;
     steps.extend([Step::SealRoot, Step::ChangeRoot, Step::Hostname(text(HOSTNAME)), Step::RaiseLoopback]);
     if command.terminal {
         steps.push(Step::OwnTerminal);
@@ -126,7 +127,7 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
         // Later, from within its groups, where there are any.
         cgroup: ceiling.is_none(),
     };
-    Ok(Blueprint { namespaces, maps, prepared, ceiling, processors, steps })
+    Ok(Blueprint { namespaces, maps, trees, ceiling, processors, steps })
 }
 
 fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
@@ -134,8 +135,8 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     let Network::Closed = network;
     let ceiling = ceiling(limits, &host.groups);
     let mut steps = Vec::new();
-    if ceiling.is_some() {
-        steps.push(Step::AwaitParent);
+    if let Placement::Older { .. } = host.groups {
+        steps.push(Step::JoinGroups(Vec::new()));
     }
     steps.push(Step::DieWithParent);
     if command.terminal {
@@ -163,7 +164,7 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     let options = calls::Options { no_sockets: true, fixed_affinity: processors.is_some() };
     steps.push(Step::Filter(filter::compile(&calls::rules(options))));
     steps.push(Step::ForbidInspection);
-    Ok(Blueprint { namespaces: Namespaces::NONE, maps: None, prepared: Vec::new(), ceiling, processors, steps })
+    Ok(Blueprint { namespaces: Namespaces::NONE, maps: None, trees: Vec::new(), ceiling, processors, steps })
 }
 
 /// The maps that the parent writes, if it must, and who the payload is inside.
@@ -214,7 +215,7 @@ fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
 
 /// The root, in two parts. First all that is ours, while nothing of the host's is mounted: so that no folder or
 /// file is ever made in one of the host's. Then the mounts, each over something that exists.
-fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) -> Result<Vec<Prepared>, BadPath> {
+fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) -> Result<Vec<Tree>, BadPath> {
     let Files { places, links, hidden, home, user_name } = files;
     let mut skeleton = Skeleton::default();
     let covered =
@@ -279,7 +280,10 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
     mounts.extend(hidden.iter().map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))));
     mounts.sort_by(|(left, _), (right, _)| left.cmp(right));
 
-    let mut prepared = Vec::new();
+    let mut trees = Vec::new();
+    if let Identity::Root { .. } = host.identity {
+        steps.push(Step::ReceiveTrees);
+    }
     for (target, mount) in mounts {
         match mount {
             Mount::Scratch => steps.push(Step::Scratch { path: relative(target)? }),
@@ -297,21 +301,21 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
                     Origin::System => None,
                     Origin::Toolchain | Origin::Workspace | Origin::Asked => Some(place.owner),
                 };
-                bind(steps, &mut prepared, host, &place.path, attributes, owner)?;
+                bind(steps, &mut trees, host, &place.path, attributes, owner)?;
             }
         }
     }
     for device in &host.devices {
-        bind(steps, &mut prepared, host, device, Attributes::DEVICE, None)?;
+        bind(steps, &mut trees, host, device, Attributes::DEVICE, None)?;
     }
     steps.push(Step::Terminals { path: text("dev/pts") });
     steps.push(Step::Proc { path: text("proc") });
-    Ok(prepared)
+    Ok(trees)
 }
 
 fn bind(
     steps: &mut Vec<Step>,
-    prepared: &mut Vec<Prepared>,
+    trees: &mut Vec<Tree>,
     host: &Host,
     from: &Path,
     attributes: Attributes,
@@ -320,8 +324,8 @@ fn bind(
     let source = match host.identity {
         Identity::Ordinary { .. } | Identity::PowerlessRoot => Source::Path(path(from)?),
         Identity::Root { .. } => {
-            prepared.push(Prepared { step: steps.len(), owner });
-            Source::Prepared { path: path(from)?, tree: None }
+            trees.push(Tree { path: path(from)?, attributes, owner });
+            Source::Received { path: path(from)?, tree: trees.len() - 1 }
         }
     };
     steps.push(Step::Bind { source, target: relative(from)?, attributes });

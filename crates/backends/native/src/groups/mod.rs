@@ -3,18 +3,19 @@
 //! The unified hierarchy (v2) where a part of it is ours, the older one (v1) as root. Elsewhere there are none, and
 //! `measure` watches instead.
 
-mod keeper;
 mod v1;
 mod v2;
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
+use sys::keeper::{self, Keeper};
 use sys::process::Alone;
-
-pub use keeper::Keeper;
 
 /// Where groups can be made on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +93,8 @@ impl Group {
             return Ok(None);
         }
         // The keeper first: from the moment a folder exists, somebody else knows of it.
-        let keeper = Keeper::start(&folders, alone)?;
+        let names: io::Result<Vec<CString>> = folders.iter().rev().map(|folder| name_of(folder)).collect();
+        let keeper = Keeper::start(&names?, alone)?;
         let mut group = Group { folders, unified: None, keeper };
         match group.fill(placement, ceiling) {
             Ok(()) => Ok(Some(group)),
@@ -105,7 +107,13 @@ impl Group {
 
     fn fill(&mut self, placement: &Placement, ceiling: &Ceiling) -> io::Result<()> {
         for folder in &self.folders {
-            std::fs::create_dir(folder).map_err(|error| naming("make", folder, error))?;
+            match std::fs::create_dir(folder) {
+                // Of somebody who had our number and was killed together with their keeper.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => keeper::remove(&name_of(folder)?)
+                    .and_then(|()| std::fs::create_dir(folder))
+                    .map_err(|error| naming("replace", folder, error))?,
+                made => made.map_err(|error| naming("make", folder, error))?,
+            }
         }
         match placement {
             Placement::Unified { .. } => self.unified = Some(v2::fill(&self.folders[0], ceiling)?),
@@ -120,12 +128,16 @@ impl Group {
         self.unified.as_ref().map(|folder| folder.as_fd())
     }
 
-    /// Moves a process in, where it can't be born there.
-    pub fn admit(&self, pid: i32) -> io::Result<()> {
-        if self.unified.is_some() {
-            return Ok(());
-        }
-        self.folders.iter().try_for_each(|folder| write(folder, "cgroup.procs", &pid.to_string()))
+    /// Open files through which a child enters by itself, where it can't be born inside.
+    pub fn entrances(&self) -> io::Result<Vec<OwnedFd>> {
+        let older = self.folders.iter().filter(|_| self.unified.is_none());
+        older
+            .map(|folder| {
+                let path = folder.join("tasks");
+                let opened = rustix::fs::open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+                opened.map_err(|error| naming("open", &path, error.into()))
+            })
+            .collect()
     }
 
     pub fn peak_memory(&self) -> Option<u64> {
@@ -155,10 +167,14 @@ impl Group {
         let Group { folders, unified, keeper } = self;
         drop(unified);
         for folder in folders.iter().rev() {
-            keeper::remove(folder).map_err(|error| naming("remove", folder, error))?;
+            keeper::remove(&name_of(folder)?).map_err(|error| naming("remove", folder, error))?;
         }
         keeper.dismiss()
     }
+}
+
+fn name_of(folder: &Path) -> io::Result<CString> {
+    Ok(CString::new(folder.as_os_str().as_bytes())?)
 }
 
 fn naming(what: &str, path: &Path, error: io::Error) -> io::Error {
