@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::Wall;
+
 /// A command to run, and what the asker would like it to have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
@@ -16,8 +18,8 @@ pub struct Request {
     pub directory: Option<PathBuf>,
     pub terminal: bool,
     pub limits: Asked,
-    /// Walls that may be missing, by name.
-    pub accept_gaps: Vec<String>,
+    /// Walls that may be missing.
+    pub accept_gaps: Vec<Wall>,
     pub backend: Option<String>,
     /// Say how long each step took.
     pub trace: bool,

@@ -27,7 +27,7 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts) -> Result<Grant, Ref
     }
     let places = places(facts);
     check_directory(facts, &places)?;
-    let accepted = accepted(request, policy)?;
+    let accepted = accepted(request, policy);
     let hidden = hidden(facts, &places);
     let powers = Powers {
         command: Command {
@@ -150,17 +150,9 @@ fn hidden(facts: &Facts, places: &[Place]) -> Vec<(PathBuf, bool)> {
     hidden
 }
 
-fn accepted(request: &Request, policy: &Policy) -> Result<Accepted, Refusal> {
-    let mut accepted = Accepted { partly: policy.accepted_partly.clone(), missing: policy.accepted_missing.clone() };
-    for name in &request.accept_gaps {
-        let wall: Wall = name.parse().map_err(|unknown: model::UnknownWall| Refusal {
-            rule: "walls.known".to_owned(),
-            message: unknown.to_string(),
-            hint: "see `belljar doctor`".to_owned(),
-        })?;
-        accepted.missing.push(wall);
-    }
-    Ok(accepted)
+fn accepted(request: &Request, policy: &Policy) -> Accepted {
+    let missing = policy.accepted_missing.iter().chain(&request.accept_gaps).copied().collect();
+    Accepted { partly: policy.accepted_partly.clone(), missing }
 }
 
 fn environment(request: &Request, policy: &Policy, facts: &Facts, places: &[Place]) -> Vec<(OsString, OsString)> {

@@ -6,6 +6,8 @@ mod assess;
 mod calls;
 mod denials;
 mod diagnose;
+#[cfg(test)]
+mod golden;
 mod groups;
 mod host;
 mod launch;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use model::{Asked, Request, units};
+use model::{Asked, Request, Wall, units};
 
 pub fn command(version: &'static str) -> Command {
     Command::new("belljar")
@@ -136,6 +136,7 @@ fn with_request(command: Command) -> Command {
         .arg(
             Arg::new("accept-gap")
                 .long("accept-gap")
+                .value_parser(value_parser!(Wall))
                 .value_name("WALL")
                 .action(ArgAction::Append)
                 .help("Run even if this wall can't be held here; the result says so"),
@@ -152,7 +153,6 @@ fn with_request(command: Command) -> Command {
                 .required(true)
                 .num_args(1..)
                 .trailing_var_arg(true)
-                .allow_hyphen_values(true)
                 .value_parser(value_parser!(OsString))
                 .help("The command and its arguments"),
         )
@@ -208,7 +208,7 @@ pub fn request(matches: &ArgMatches) -> Request {
             open_files: matches.get_one("files").copied(),
             output: matches.get_one("output").copied(),
         },
-        accept_gaps: matches.get_many::<String>("accept-gap").into_iter().flatten().cloned().collect(),
+        accept_gaps: matches.get_many::<Wall>("accept-gap").into_iter().flatten().copied().collect(),
         backend: matches.get_one::<String>("backend").cloned(),
         trace: matches.try_get_one::<bool>("trace").ok().flatten().copied().unwrap_or(false),
     }
