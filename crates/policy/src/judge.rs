@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use model::paths::is_within;
 use model::{
     Accepted, Access, Asked, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Refusal, Request, Verdict,
-    Wall,
 };
 
 use crate::credentials;

@@ -49,6 +49,10 @@ impl Keeper {
         Ok(Keeper { pid: pid as i32 })
     }
 
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// The groups are gone; it may go too.
     pub fn dismiss(self) -> io::Result<()> {
         process::kill(self.pid, libc::SIGKILL)?;

@@ -40,6 +40,7 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
         ),
         Wall::Files => not("neither namespaces nor Landlock", USER_NAMESPACES),
         Wall::Processes if full => fully("pid namespace, which ends with its first process"),
+        Wall::Processes if host.landlock >= 6 => not("other processes can be seen", USER_NAMESPACES),
         Wall::Processes => not("other processes can be seen, and those of the same user signalled", USER_NAMESPACES),
         Wall::Network if full => fully("network namespace with a loopback of its own"),
         Wall::Network => fully("seccomp: no sockets at all"),

@@ -32,6 +32,8 @@ pub struct Raised {
     pub mask: signals::Mask,
     pub started: Instant,
     pub clock: Clock,
+    /// No pid namespace ends the rest with the first process: we must.
+    pub sweep: bool,
 }
 
 /// How long each part took, where somebody wants to know.
@@ -85,6 +87,10 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     let Blueprint { namespaces, maps, trees, ceiling: _, processors: _, steps } = blueprint;
     let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
     let orders = Orders { steps, payload, mask, trace };
+    let sweep = !namespaces.pid;
+    if sweep && let Err(error) = process::adopt_orphans() {
+        return Err(undo(group, of(Wall::CleanUp, format!("cannot adopt orphans: {error}"))));
+    }
     let birthplace = group.as_ref().and_then(Group::birthplace);
     let (pid, handle) = match process::fork_into(alone, namespaces, birthplace) {
         Ok(Forked::Child) => {
@@ -98,8 +104,20 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     drop(theirs);
     clock.lap("parent: fork into namespaces");
     let pumps = pumps.enter_parent();
-    let mut raised =
-        Raised { pid, handle, wire: ours, listener: None, terminal: None, group, pumps, signals, mask, started, clock };
+    let mut raised = Raised {
+        pid,
+        handle,
+        wire: ours,
+        listener: None,
+        terminal: None,
+        group,
+        pumps,
+        signals,
+        mask,
+        started,
+        clock,
+        sweep,
+    };
     let armed = match maps {
         None => Ok(()),
         Some(maps) => be_the_parent(&mut raised, maps, &trees, alone),

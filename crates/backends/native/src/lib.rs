@@ -44,6 +44,18 @@ impl Native {
         if grant.may_miss(Wall::User) && diagnose::namespaces().is_err() { Mode::Reduced } else { Mode::Full }
     }
 
+    /// Without namespaces there is still the reduced mode, for those who accept its gaps by name.
+    fn with_a_way_out(&self, failure: SetupFailure, grant: &Grant) -> SetupFailure {
+        if failure.wall != Some(Wall::User) || grant.may_miss(Wall::User) {
+            return failure;
+        }
+        let reduced = assess::assess(grant.powers(), self.host(), Mode::Reduced);
+        let flags: Vec<String> =
+            reduced.gaps(grant.accepted()).map(|gap| format!("--accept-gap {}", gap.wall)).collect();
+        let fix = format!("{}; or run with Landlock, seccomp and limits alone: {}", failure.fix, flags.join(" "));
+        SetupFailure { fix, ..failure }
+    }
+
     fn blueprint(&self, grant: &Grant) -> Result<plan::Blueprint, SetupFailure> {
         plan::plan(grant.powers(), self.host(), self.mode(grant)).map_err(|error| SetupFailure {
             wall: None,
@@ -82,7 +94,8 @@ impl Backend for Native {
     }
 
     fn open(&self, grant: &Grant, trace: bool) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let raised = launch::launch(self.blueprint(grant)?, grant.powers(), self.host(), trace)?;
+        let raised = launch::launch(self.blueprint(grant)?, grant.powers(), self.host(), trace)
+            .map_err(|failure| self.with_a_way_out(failure, grant))?;
         Ok(Box::new(supervise::Supervised {
             raised,
             grant: grant.clone(),

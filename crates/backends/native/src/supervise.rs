@@ -104,7 +104,28 @@ fn end(raised: &Raised) -> io::Result<(Ended, process::Used)> {
         Err(error) => return Err(error),
     }
     let (_, ended, used) = process::wait(raised.pid, false)?.ok_or(io::ErrorKind::NotFound)?;
+    if raised.sweep {
+        sweep(raised.group.as_ref().map(Group::keeper))?;
+    }
     Ok((ended, used))
+}
+
+/// Ends every process that has become ours because its parent ended, until there is none. Each one that ends hands
+/// its own children to us, so that nobody gets away by forking.
+fn sweep(keeper: Option<i32>) -> io::Result<()> {
+    loop {
+        let children = std::fs::read_to_string("/proc/thread-self/children")?;
+        let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
+        let mut any = false;
+        for pid in children.filter(|pid| Some(*pid) != keeper) {
+            any = true;
+            process::kill(pid, 9)?;
+            process::wait(pid, false)?;
+        }
+        if !any {
+            return Ok(());
+        }
+    }
 }
 
 struct Watch {

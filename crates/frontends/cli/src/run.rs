@@ -82,7 +82,7 @@ fn ran(finished: &Finished) -> String {
         .accepted_gaps
         .iter()
         .map(|(wall, held)| match held {
-            model::Held::Not(_) => format!("no {wall}"),
+            model::Held::Not(_) => format!("{wall} not held"),
             _ => format!("{wall} partly held"),
         })
         .collect();

@@ -140,6 +140,11 @@ impl Group {
             .collect()
     }
 
+    /// The process that waits to clean up after us; a child of ours, and none of the sandbox's.
+    pub fn keeper(&self) -> i32 {
+        self.keeper.pid()
+    }
+
     pub fn peak_memory(&self) -> Option<u64> {
         match self.unified {
             Some(_) => read_number(&self.folders[0], "memory.peak"),
