@@ -38,7 +38,7 @@ pub struct Payload {
 /// Never returns. Whatever goes wrong is reported, and ends this process before the payload starts.
 pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State::new(wire_at);
+    let mut state = State::new(wire_at, alone);
     // What we make has the mode that its step says; the payload gets the caller's habit back.
     let umask = rustix::process::umask(Mode::empty());
     let mut since = Instant::now();
@@ -69,9 +69,9 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
 }
 
 /// Tries steps and ends, with nothing started. For finding out what a host can do.
-pub fn rehearse(steps: &[Step], wire: OwnedFd) -> ! {
+pub fn rehearse(steps: &[Step], wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State::new(wire_at);
+    let mut state = State::new(wire_at, alone);
     for (step, order) in (0u32..).zip(steps) {
         if let Err(error) = state.take(order) {
             fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
@@ -155,6 +155,8 @@ fn reap_until(payload: i32) -> i32 {
 struct State<'a> {
     wire: BorrowedFd<'a>,
     trees: Vec<OwnedFd>,
+    network: Option<network::Pending>,
+    alone: Alone,
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
     own: Option<OwnedFd>,
     root: Option<OwnedFd>,
@@ -164,8 +166,18 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(wire: BorrowedFd<'a>) -> State<'a> {
-        State { wire, trees: Vec::new(), own: None, root: None, listener: None, terminal: None, user_terminal: None }
+    fn new(wire: BorrowedFd<'a>, alone: Alone) -> State<'a> {
+        State {
+            wire,
+            trees: Vec::new(),
+            network: None,
+            alone,
+            own: None,
+            root: None,
+            listener: None,
+            terminal: None,
+            user_terminal: None,
+        }
     }
 
     fn take(&mut self, step: &Step) -> io::Result<()> {
@@ -247,7 +259,8 @@ impl<'a> State<'a> {
                 self.trees.clear();
             }
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
-            Step::RaiseLoopback => network::raise_loopback()?,
+            Step::BeginNetwork => self.network = Some(network::begin(self.alone)?),
+            Step::JoinNetwork => self.network.take().ok_or(io::ErrorKind::NotFound)?.join()?,
             Step::EnterUser { user, group } => {
                 process::unshare(Namespaces { user: true, ..Namespaces::NONE })?;
                 let own = self.own.take().ok_or(io::ErrorKind::NotFound)?;

@@ -81,7 +81,9 @@ pub enum Step {
     SealRoot,
     ChangeRoot,
     Hostname(CString),
-    RaiseLoopback,
+    /// Have a network namespace made meanwhile, with a loopback of its own.
+    BeginNetwork,
+    JoinNetwork,
     /// A user namespace below the one that owns the mounts, in which nobody can change them.
     EnterUser {
         user: Mapping,
@@ -178,7 +180,8 @@ impl fmt::Display for Step {
             Step::SealRoot => write!(out, "seal     the root read-only"),
             Step::ChangeRoot => write!(out, "pivot    to the new root, detach the old one"),
             Step::Hostname(name) => write!(out, "hostname {}", name.to_string_lossy()),
-            Step::RaiseLoopback => write!(out, "loopback up, nothing else"),
+            Step::BeginNetwork => write!(out, "network  begin a namespace with a loopback and nothing else"),
+            Step::JoinNetwork => write!(out, "network  join it"),
             Step::EnterUser { user, .. } => {
                 write!(out, "unshare  user again, as user {}", user.inside)
             }

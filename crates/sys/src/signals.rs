@@ -37,13 +37,11 @@ fn set_mask(set: &libc::sigset_t) -> io::Result<Mask> {
     }
 }
 
-/// Gives every signal its default action again, for a program that is about to start.
+/// Gives back its default action to the one signal that Rust's runtime ignores. Handlers end with an exec by
+/// themselves, and what the caller ignores (as `nohup` does) the payload may ignore too.
 pub fn reset_actions() {
-    for signal in 1..=64 {
-        // SAFETY: SIG_DFL is always a valid action. Signals that may not be changed are left as they are,
-        // which is their default, so the result says nothing of use.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
+    // SAFETY: SIG_DFL is always a valid action, and setting it can't fail for this signal.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Waits for any of the blocked signals and takes it.

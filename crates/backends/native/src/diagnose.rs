@@ -30,8 +30,8 @@ pub fn diagnose(host: &Host) -> BackendReport {
         ),
         tried(
             "network namespace",
-            Namespaces { network: true, ..USER },
-            vec![map_self(), Step::RaiseLoopback],
+            USER,
+            vec![map_self(), Step::BeginNetwork, Step::JoinNetwork],
             assess::USER_NAMESPACES,
         ),
         tried(
@@ -52,8 +52,8 @@ pub fn diagnose(host: &Host) -> BackendReport {
 
 /// Whether a sandbox's namespaces and a filesystem in them can be had.
 pub fn namespaces() -> Result<(), String> {
-    let all = Namespaces { mount: true, pid: true, network: true, ipc: true, hostname: true, cgroup: true, ..USER };
-    rehearse(all, &[map_self(), Step::KeepMountsPrivate, new_root()])
+    let all = Namespaces { mount: true, pid: true, ipc: true, hostname: true, cgroup: true, ..USER };
+    rehearse(all, &[map_self(), Step::BeginNetwork, Step::KeepMountsPrivate, new_root(), Step::JoinNetwork])
 }
 
 const USER: Namespaces = Namespaces { user: true, ..Namespaces::NONE };
@@ -93,7 +93,7 @@ fn rehearse(namespaces: Namespaces, steps: &[Step]) -> Result<(), String> {
     let pid = match process::fork_into(alone, namespaces, None) {
         Ok(Forked::Child) => {
             drop(ours);
-            guest::first::rehearse(steps, theirs)
+            guest::first::rehearse(steps, theirs, alone)
         }
         Ok(Forked::Parent { pid, .. }) => pid,
         Err(error) => return Err(format!("making the namespaces: {error}")),

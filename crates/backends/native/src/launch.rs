@@ -316,7 +316,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         | Step::SealRoot
         | Step::ChangeRoot => Wall::Files,
         Step::Hostname(_) => Wall::Hostname,
-        Step::RaiseLoopback => Wall::Network,
+        Step::BeginNetwork | Step::JoinNetwork => Wall::Network,
         Step::NewSession | Step::OwnTerminal => Wall::Terminal,
         Step::NewKeyring | Step::ForbidInspection => Wall::Inheritance,
         Step::DropCapabilities { .. } | Step::ForbidNewPrivileges => Wall::Privileges,

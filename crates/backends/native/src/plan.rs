@@ -88,13 +88,15 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
         }
     }
     steps.push(Step::DieWithParent);
+    // As early as possible: it takes longer than all that is done before it is joined.
+    steps.push(Step::BeginNetwork);
     if ceiling.is_some() {
         steps.push(Step::HideControlGroups);
     }
     steps.push(Step::KeepMountsPrivate);
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
     let trees = root(&mut steps, files, host, inner)?;
-    steps.extend([Step::SealRoot, Step::ChangeRoot, Step::Hostname(text(HOSTNAME)), Step::RaiseLoopback]);
+    steps.extend([Step::SealRoot, Step::ChangeRoot, Step::JoinNetwork, Step::Hostname(text(HOSTNAME))]);
     if command.terminal {
         steps.push(Step::OwnTerminal);
     }
@@ -121,7 +123,8 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
         user: true,
         mount: true,
         pid: true,
-        network: true,
+        // The child's assistant makes it.
+        network: false,
         ipc: true,
         hostname: true,
         // Later, from within its groups, where there are any.
