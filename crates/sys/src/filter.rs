@@ -4,8 +4,6 @@
 //! It is short to check and to compile in the kernel, which tries every number once when a filter is installed,
 //! remembers those that are always allowed, and from then on lets them pass without running it at all.
 
-use std::collections::BTreeMap;
-
 /// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -16,58 +14,96 @@ pub enum Action {
     Fail(u16),
 }
 
-/// A test on one argument. Narrow ones see the low 32 bits, which is all that the kernel takes of an `int`:
-/// a test on 64 bits could be passed with rubbish in the high half.
+/// Half of an argument. The low one is all that the kernel takes of an `int`: a look at 64 bits could be led astray
+/// with rubbish in the high half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Test {
-    /// `argument & mask == value`
-    Bits { argument: u8, mask: u32, value: u32 },
-    /// `first <= argument <= last`
-    Between { argument: u8, first: u32, last: u32 },
-    /// All 64 bits are zero: a null pointer.
-    Null { argument: u8 },
+pub enum Half {
+    Low(u8),
+    High(u8),
 }
 
-impl Test {
-    pub const fn is(argument: u8, value: u32) -> Test {
-        Test::Bits { argument, mask: u32::MAX, value }
+impl Half {
+    fn of(self, arguments: &[u64; 6]) -> u32 {
+        match self {
+            Half::Low(argument) => arguments[usize::from(argument)] as u32,
+            Half::High(argument) => (arguments[usize::from(argument)] >> 32) as u32,
+        }
     }
 
-    pub const fn none_of(argument: u8, mask: u32) -> Test {
-        Test::Bits { argument, mask, value: 0 }
-    }
-
-    /// What the kernel will see, for those who test rules without it.
-    pub fn passes(&self, arguments: &[u64; 6]) -> bool {
-        match *self {
-            Test::Bits { argument, mask, value } => arguments[argument as usize] as u32 & mask == value,
-            Test::Between { argument, first, last } => (first..=last).contains(&(arguments[argument as usize] as u32)),
-            Test::Null { argument } => arguments[argument as usize] == 0,
+    // struct seccomp_data: six 64-bit arguments from 16 on, the low half first.
+    fn offset(self) -> u32 {
+        match self {
+            Half::Low(argument) => 16 + 8 * u32::from(argument),
+            Half::High(argument) => 20 + 8 * u32::from(argument),
         }
     }
 }
 
-/// What decides about one call: the first case whose tests all pass, or else `otherwise`.
+/// What decides about one call: an action, or a look at an argument that leads to another rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    pub cases: Vec<(Vec<Test>, Action)>,
-    pub otherwise: Action,
+pub enum Rule {
+    Always(Action),
+    Look(Box<Look>),
+}
+
+/// `half & mask` in one of an arm's spans (first and last) leads to that arm's rule, anything else to `otherwise`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub half: Half,
+    pub mask: u32,
+    pub arms: Vec<(Vec<(u32, u32)>, Rule)>,
+    pub otherwise: Rule,
 }
 
 impl Rule {
-    pub fn always(action: Action) -> Rule {
-        Rule { cases: Vec::new(), otherwise: action }
+    /// Leads on to `then` for any of `values` of an `int` argument.
+    pub fn look(argument: u8, arms: Vec<(Vec<u32>, Rule)>, otherwise: Rule) -> Rule {
+        let spans = |values: Vec<u32>| values.into_iter().map(|value| (value, value)).collect();
+        let arms = arms.into_iter().map(|(values, rule)| (spans(values), rule)).collect();
+        Rule::Look(Box::new(Look { half: Half::Low(argument), mask: u32::MAX, arms, otherwise }))
+    }
+
+    /// Leads on to `then` if none of the bits of `mask` is set.
+    pub fn without_bits(argument: u8, mask: u32, then: Rule, otherwise: Rule) -> Rule {
+        Rule::Look(Box::new(Look { half: Half::Low(argument), mask, arms: vec![(vec![(0, 0)], then)], otherwise }))
     }
 
     /// What the filter will answer, for those who test rules without the kernel.
     pub fn decide(&self, arguments: &[u64; 6]) -> Action {
-        let case = self.cases.iter().find(|(tests, _)| tests.iter().all(|test| test.passes(arguments)));
-        case.map_or(self.otherwise, |(_, action)| *action)
+        match self {
+            Rule::Always(action) => *action,
+            Rule::Look(look) => {
+                let value = look.half.of(arguments) & look.mask;
+                let fits = |spans: &[(u32, u32)]| spans.iter().any(|(first, last)| (*first..=*last).contains(&value));
+                look.arms
+                    .iter()
+                    .find(|(spans, _)| fits(spans))
+                    .map_or(&look.otherwise, |(_, rule)| rule)
+                    .decide(arguments)
+            }
+        }
     }
 }
 
 /// Rules by call number. A call without a rule is notified, and so is a call of a foreign ABI.
-pub type Rules = BTreeMap<u32, Rule>;
+#[derive(Clone, Debug, Default)]
+pub struct Rules(Vec<Rule>);
+
+const UNKNOWN: Rule = Rule::Always(Action::Notify);
+
+impl Rules {
+    pub fn set(&mut self, number: u32, rule: Rule) {
+        let number = number as usize;
+        if self.0.len() <= number {
+            self.0.resize(number + 1, UNKNOWN);
+        }
+        self.0[number] = rule;
+    }
+
+    pub fn get(&self, number: u32) -> &Rule {
+        self.0.get(number as usize).unwrap_or(&UNKNOWN)
+    }
+}
 
 /// A filter as the kernel takes it.
 #[derive(Clone, Debug)]
@@ -95,15 +131,9 @@ const IF_ABOVE: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-// struct seccomp_data: number at 0, architecture at 4, six 64-bit arguments from 16 on (low half first).
+// struct seccomp_data: number at 0, architecture at 4.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-const fn low(argument: u8) -> u32 {
-    16 + 8 * argument as u32
-}
-const fn high(argument: u8) -> u32 {
-    low(argument) + 4
-}
 
 /// Compiles `rules`. Pure: the same rules give the same program.
 pub fn compile(rules: &Rules) -> Program {
@@ -121,22 +151,13 @@ pub fn compile(rules: &Rules) -> Program {
 
 /// Neighbouring numbers with the same verdict, as (first number, rule); the last span has no end.
 fn spans(rules: &Rules) -> Vec<(u32, &Rule)> {
-    static UNKNOWN: Rule = Rule { cases: Vec::new(), otherwise: Action::Notify };
-    let mut spans = vec![(0, rules.get(&0).unwrap_or(&UNKNOWN))];
-    let mut next = 1;
-    let mut add = |number: u32, rule| {
+    let mut spans = vec![(0, rules.get(0))];
+    for number in 1..=rules.0.len() as u32 {
+        let rule = rules.get(number);
         if spans.last().is_none_or(|(_, before)| *before != rule) {
             spans.push((number, rule));
         }
-    };
-    for (number, rule) in rules.range(1..) {
-        if *number > next {
-            add(next, &UNKNOWN);
-        }
-        add(*number, rule);
-        next = number + 1;
     }
-    add(next, &UNKNOWN);
     spans
 }
 
@@ -162,47 +183,43 @@ fn search(spans: &[(u32, &Rule)], code: &mut Vec<libc::sock_filter>) {
     search(above, code);
 }
 
-/// Cases in order. Loading an argument loses the number, which is not needed any more.
+/// Loading an argument loses the number, which is not needed any more.
 fn body(rule: &Rule, code: &mut Vec<libc::sock_filter>) {
-    for (tests, action) in &rule.cases {
-        // Where this case's tests jump to when they fail is known once they are all there.
-        let start = code.len();
-        for test in tests {
-            match *test {
-                Test::Bits { argument, mask, value } => {
-                    code.push(op(LOAD, low(argument)));
-                    if mask != u32::MAX {
-                        code.push(op(AND, mask));
-                    }
-                    code.push(op(IF_EQUAL, value));
-                }
-                Test::Between { argument, first, last } => {
-                    code.push(op(LOAD, low(argument)));
-                    code.push(op(IF_AT_LEAST, first));
-                    code.push(op(IF_ABOVE, last));
-                }
-                Test::Null { argument } => {
-                    for half in [low(argument), high(argument)] {
-                        code.push(op(LOAD, half));
-                        code.push(op(IF_EQUAL, 0));
-                    }
-                }
-            }
-        }
-        code.push(returns(*action));
-        let end = code.len();
-        for (at, instruction) in code.iter_mut().enumerate().skip(start) {
-            // A case is a handful of instructions.
-            let out = (end - at - 1) as u8;
-            match instruction.code {
-                IF_EQUAL | IF_AT_LEAST => instruction.jf = out,
-                // The only test that is passed by being false.
-                IF_ABOVE => instruction.jt = out,
-                _ => {}
+    let look = match rule {
+        Rule::Always(action) => return code.push(returns(*action)),
+        Rule::Look(look) => look,
+    };
+    code.push(op(LOAD, look.half.offset()));
+    if look.mask != u32::MAX {
+        code.push(op(AND, look.mask));
+    }
+    // Tests first, each jumping to its arm; then what happens otherwise; then the arms, whose places are now known.
+    let mut jumps = Vec::new();
+    for (arm, (spans, _)) in look.arms.iter().enumerate() {
+        for (first, last) in spans {
+            if first == last {
+                jumps.push((code.len(), arm));
+                code.push(op(IF_EQUAL, *first));
+            } else {
+                code.push(branch(IF_AT_LEAST, *first, 0, 1));
+                jumps.push((code.len(), arm));
+                code.push(op(IF_ABOVE, *last));
             }
         }
     }
-    code.push(returns(rule.otherwise));
+    body(&look.otherwise, code);
+    for (arm, (_, rule)) in look.arms.iter().enumerate() {
+        // A whole rule is some dozens of instructions: every jump in it is short.
+        for (at, _) in jumps.iter().filter(|(_, to)| *to == arm) {
+            let distance = (code.len() - at - 1) as u8;
+            match code[*at].code {
+                // "Not above the last" is the only test that leads to its arm by being false.
+                IF_ABOVE => code[*at].jf = distance,
+                _ => code[*at].jt = distance,
+            }
+        }
+        body(rule, code);
+    }
 }
 
 fn returns(action: Action) -> libc::sock_filter {

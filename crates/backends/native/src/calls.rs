@@ -3,7 +3,7 @@
 //! What real tool-chains need is here; what isn't here is refused, and so is every call the kernel will learn
 //! after this was written. `docs/system-calls.md` is made from this table.
 
-use sys::filter::{Action, Rule, Rules, Test};
+use sys::filter::{Action, Half, Look, Rule, Rules};
 use sys::seccomp::{Answer, Asked};
 use syscalls::Sysno as Call;
 
@@ -116,6 +116,8 @@ const ALLOWED: &[Call] = &[
     Call::map_shadow_stack,
     Call::remap_file_pages,
     Call::get_mempolicy,
+    Call::set_mempolicy,
+    Call::mbind,
     Call::process_madvise,
     Call::process_mrelease,
     // Processes and threads
@@ -374,112 +376,112 @@ const ALLOWED_PRCTL: &[(u32, u32)] = &[
 /// Ways of personality(2): ask, plain, and without address randomisation, for debuggers and sanitizers.
 const ALLOWED_PERSONALITIES: &[u32] = &[0, 0xffff_ffff, 0x0004_0000];
 
+const ALLOW: Rule = Rule::Always(Action::Allow);
+const REFUSE: Rule = Rule::Always(Action::Notify);
+const UNKNOWN: Rule = Rule::Always(Action::Fail(ENOSYS as u16));
+
 /// The whole list as rules for the filter. Pure.
 pub fn rules(options: Options) -> Rules {
-    let allow = |tests: Vec<Test>| (tests, Action::Allow);
-    let allow_if =
-        |cases: Vec<Vec<Test>>| Rule { cases: cases.into_iter().map(allow).collect(), otherwise: Action::Notify };
-    let mut rules = Rules::new();
+    let mut rules = Rules::default();
+    let mut set = |call: Call, rule: Rule| rules.set(number(call), rule);
     for call in ALLOWED.iter().chain(ALLOWED_HERE) {
-        rules.insert(number(*call), Rule::always(Action::Allow));
+        set(*call, ALLOW);
     }
-    let mut set = |call: Call, rule: Rule| rules.insert(number(call), rule);
 
-    set(Call::clone, allow_if(vec![vec![Test::none_of(0, NEW_NAMESPACE)]]));
+    set(Call::clone, Rule::without_bits(0, NEW_NAMESPACE, ALLOW, REFUSE));
     // Its flags are behind a pointer, out of a filter's sight. The C libraries then use clone.
-    set(Call::clone3, Rule::always(Action::Fail(ENOSYS as u16)));
-    set(Call::unshare, allow_if(vec![vec![Test::none_of(0, !HARMLESS_UNSHARE)]]));
+    set(Call::clone3, UNKNOWN);
+    set(Call::unshare, Rule::without_bits(0, !HARMLESS_UNSHARE, ALLOW, REFUSE));
 
     // A set-user-id file in a writable workspace would serve other users of the host.
-    let mode_at = |argument| allow_if(vec![vec![Test::none_of(argument, SET_ID_BITS)]]);
-    let create_at = |flags: u8, mode: u8| {
-        allow_if(vec![vec![Test::none_of(flags, CREATES)], vec![Test::none_of(mode, SET_ID_BITS)]])
-    };
+    let mode_at = |argument| Rule::without_bits(argument, SET_ID_BITS, ALLOW, REFUSE);
+    let create_at = |flags: u8, mode: u8| Rule::without_bits(flags, CREATES, ALLOW, mode_at(mode));
     set(Call::fchmod, mode_at(1));
     set(Call::fchmodat, mode_at(2));
     set(Call::fchmodat2, mode_at(2));
     set(Call::openat, create_at(2, 3));
     // Its mode is behind a pointer; those who use it fall back to openat.
-    set(Call::openat2, Rule::always(Action::Fail(ENOSYS as u16)));
-    let node_at = |argument: u8| {
-        let kinds = [0, 0o100000, 0o010000, 0o140000];
-        allow_if(kinds.map(|kind| vec![Test::Bits { argument, mask: 0o170000 | SET_ID_BITS, value: kind }]).to_vec())
-    };
-    set(Call::mknodat, node_at(2));
+    set(Call::openat2, UNKNOWN);
+    set(Call::mknodat, plain_node_at(2));
     #[cfg(target_arch = "x86_64")]
     {
         set(Call::open, create_at(1, 2));
         set(Call::creat, mode_at(1));
         set(Call::chmod, mode_at(1));
-        set(Call::mknod, node_at(1));
+        set(Call::mknod, plain_node_at(1));
     }
 
     set(Call::socket, sockets(options.no_sockets));
     set(Call::socketpair, pairs(options.no_sockets));
     // TCP_ULP, for TLS and others in the kernel; and replacing packet-filter tables.
-    let refused_options = [(6, 31), (0, 64), (41, 64), (0, 65), (41, 65)];
+    let refuse_options = |options: Vec<u32>| Rule::look(2, vec![(options, REFUSE)], ALLOW);
     set(
         Call::setsockopt,
-        Rule {
-            cases: refused_options
-                .map(|(level, option)| (vec![Test::is(1, level), Test::is(2, option)], Action::Notify))
-                .to_vec(),
-            otherwise: Action::Allow,
-        },
+        Rule::look(1, vec![(vec![6], refuse_options(vec![31])), (vec![0, 41], refuse_options(vec![64, 65]))], ALLOW),
     );
-    let refuse_each = |argument: u8, values: Vec<u32>| Rule {
-        cases: values.into_iter().map(|value| (vec![Test::is(argument, value)], Action::Notify)).collect(),
-        otherwise: Action::Allow,
-    };
-    set(Call::ioctl, refuse_each(1, REFUSED_CONTROLS.iter().map(|(command, _)| *command).collect()));
-    let allow_each =
-        |argument: u8, values: &[u32]| allow_if(values.iter().map(|value| vec![Test::is(argument, *value)]).collect());
-    let between = |(first, last): &(u32, u32)| vec![Test::Between { argument: 0, first: *first, last: *last }];
-    set(Call::prctl, allow_if(ALLOWED_PRCTL.iter().map(between).collect()));
-    set(Call::personality, allow_each(0, ALLOWED_PERSONALITIES));
+    let controls = REFUSED_CONTROLS.iter().map(|(command, _)| *command).collect();
+    set(Call::ioctl, Rule::look(1, vec![(controls, REFUSE)], ALLOW));
+    let prctl =
+        Look { half: Half::Low(0), mask: u32::MAX, arms: vec![(ALLOWED_PRCTL.to_vec(), ALLOW)], otherwise: REFUSE };
+    set(Call::prctl, Rule::Look(Box::new(prctl)));
+    set(Call::personality, Rule::look(0, vec![(ALLOWED_PERSONALITIES.to_vec(), ALLOW)], REFUSE));
 
-    // Core files stay off whatever the program would like: see `answer`.
-    set(
-        Call::prlimit64,
-        Rule {
-            cases: vec![allow(vec![Test::Null { argument: 2 }]), (vec![Test::is(1, RLIMIT_CORE)], Action::Notify)],
-            otherwise: Action::Allow,
-        },
-    );
-    set(Call::setrlimit, refuse_each(0, vec![RLIMIT_CORE]));
-    let affinity = if options.fixed_affinity { Action::Notify } else { Action::Allow };
-    set(Call::sched_setaffinity, Rule::always(affinity));
+    // Core files stay off whatever the program would like: see `answer`. Asking for the limit is not changing it.
+    let not_core = |argument| Rule::look(argument, vec![(vec![RLIMIT_CORE], REFUSE)], ALLOW);
+    let null = |half, otherwise| Look { half, mask: u32::MAX, arms: vec![(vec![(0, 0)], ALLOW)], otherwise };
+    let null_high = Rule::Look(Box::new(null(Half::High(2), not_core(1))));
+    let null_low = Look { arms: vec![(vec![(0, 0)], null_high)], ..null(Half::Low(2), not_core(1)) };
+    set(Call::prlimit64, Rule::Look(Box::new(null_low)));
+    set(Call::setrlimit, not_core(0));
+    set(Call::sched_setaffinity, if options.fixed_affinity { REFUSE } else { ALLOW });
     rules
 }
 
+/// Plain files, pipes and sockets, without set-id bits; no devices.
+fn plain_node_at(mode: u8) -> Rule {
+    let kinds = [0, 0o100_000, 0o010_000, 0o140_000].map(|kind| (kind, kind)).to_vec();
+    Rule::Look(Box::new(Look {
+        half: Half::Low(mode),
+        mask: 0o170_000 | SET_ID_BITS,
+        arms: vec![(kinds, ALLOW)],
+        otherwise: REFUSE,
+    }))
+}
+
+/// `kinds` of sockets lead on to their rules.
+fn of_kind(kinds: Vec<(u32, Rule)>) -> Rule {
+    let arms = kinds.into_iter().map(|(kind, rule)| (vec![(kind, kind)], rule)).collect();
+    Rule::Look(Box::new(Look { half: Half::Low(1), mask: SOCKET_TYPE, arms, otherwise: REFUSE }))
+}
+
 fn sockets(none: bool) -> Rule {
-    let kind = |value| Test::Bits { argument: 1, mask: SOCKET_TYPE, value };
-    // Go and others try it first and are content with TCP; not worth a word.
-    let mut cases = vec![(vec![Test::is(2, IPPROTO_MPTCP)], Action::Fail(EPROTONOSUPPORT))];
-    if !none {
-        for family in [AF_INET, AF_INET6] {
-            for (of, protocol) in [(STREAM, IPPROTO_TCP), (DATAGRAM, IPPROTO_UDP)] {
-                cases.push((vec![Test::is(0, family), kind(of), Test::is(2, 0)], Action::Allow));
-                cases.push((vec![Test::is(0, family), kind(of), Test::is(2, protocol)], Action::Allow));
-            }
-        }
-        for of in [STREAM, DATAGRAM, SEQUENCED] {
-            cases.push((vec![Test::is(0, AF_UNIX), kind(of)], Action::Allow));
-        }
-        // Only the routing protocol: which addresses do I have?
-        cases.push((vec![Test::is(0, AF_NETLINK), Test::is(2, 0)], Action::Allow));
+    if none {
+        return REFUSE;
     }
-    Rule { cases, otherwise: Action::Notify }
+    let protocols = |allowed: Vec<u32>, otherwise| Rule::look(2, vec![(allowed, ALLOW)], otherwise);
+    // Go and others try it first and are content with TCP; not worth a word.
+    let multipath = Rule::look(2, vec![(vec![IPPROTO_MPTCP], Rule::Always(Action::Fail(EPROTONOSUPPORT)))], REFUSE);
+    let internet = of_kind(vec![
+        (STREAM, protocols(vec![0, IPPROTO_TCP], multipath)),
+        (DATAGRAM, protocols(vec![0, IPPROTO_UDP], REFUSE)),
+    ]);
+    let local = of_kind(vec![(STREAM, ALLOW), (DATAGRAM, ALLOW), (SEQUENCED, ALLOW)]);
+    // Only the routing protocol: which addresses do I have?
+    let routing = protocols(vec![0], REFUSE);
+    Rule::look(
+        0,
+        vec![(vec![AF_INET, AF_INET6], internet), (vec![AF_UNIX], local), (vec![AF_NETLINK], routing)],
+        REFUSE,
+    )
 }
 
 /// Connected pairs. A datagram one can still be pointed at any path, so it needs the walls around sockets.
 fn pairs(no_sockets: bool) -> Rule {
-    let kinds: &[u32] = if no_sockets { &[STREAM, SEQUENCED] } else { &[STREAM, SEQUENCED, DATAGRAM] };
-    let case = |kind: &u32| {
-        let kind = Test::Bits { argument: 1, mask: SOCKET_TYPE, value: *kind };
-        (vec![Test::is(0, AF_UNIX), kind], Action::Allow)
-    };
-    Rule { cases: kinds.iter().map(case).collect(), otherwise: Action::Notify }
+    let mut kinds = vec![(STREAM, ALLOW), (SEQUENCED, ALLOW)];
+    if !no_sockets {
+        kinds.push((DATAGRAM, ALLOW));
+    }
+    Rule::look(0, vec![(vec![AF_UNIX], of_kind(kinds))], REFUSE)
 }
 
 fn number(call: Call) -> u32 {
@@ -594,7 +596,7 @@ mod tests {
         fn the_program_says_what_the_rules_say(number in 0u32..700, arguments in arguments(), none in any::<bool>()) {
             let rules = rules(Options { no_sockets: none, fixed_affinity: none });
             let program = compile(&rules);
-            let expected = rules.get(&number).map_or(Action::Notify, |rule| rule.decide(&arguments));
+            let expected = rules.get(number).decide(&arguments);
             prop_assert_eq!(interpret(&program, native_architecture(), number, &arguments), Some(expected));
         }
 
@@ -652,10 +654,8 @@ mod tests {
             Call::memfd_secret,
             Call::move_pages,
             Call::migrate_pages,
-            Call::mbind,
-            Call::set_mempolicy,
         ] {
-            assert!(!rules.contains_key(&number(call)), "{} is allowed", call.name());
+            assert_eq!(*rules.get(number(call)), REFUSE, "{} is allowed", call.name());
         }
     }
 }
