@@ -31,10 +31,7 @@ impl Service for Engine {
             Ok(enclosed) => enclosed,
             Err(outcome) => return outcome,
         };
-        match enclosed.supervise() {
-            Ok(finished) => Outcome::Ran(finished),
-            Err(failure) => Outcome::NotStarted(failure),
-        }
+        enclosed.supervise()
     }
 
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {

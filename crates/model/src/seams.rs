@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::{Enforcement, Finished, Grant, Outcome, Request, SetupFailure, StartFailure};
+use crate::{Enforcement, Grant, Outcome, Request, SetupFailure};
 
 /// What front-ends ask the engine for.
 pub trait Service {
@@ -31,7 +31,7 @@ pub trait Backend {
 /// A live enclosed place, with the payload in it.
 pub trait Sandbox {
     /// Watches over limits and denials until the end, and leaves nothing behind.
-    fn supervise(self: Box<Self>) -> Result<Finished, StartFailure>;
+    fn supervise(self: Box<Self>) -> Outcome;
 }
 
 /// A plan as people and programs read it.

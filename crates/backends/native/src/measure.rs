@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use model::{Access, Grant, Overrun};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use crate::groups::Group;
 
@@ -174,8 +175,10 @@ fn files_in_memory(process: &Path, seen: &mut HashSet<(u64, u64)>) -> u64 {
     let mut bytes = 0;
     // The private filesystem as a whole, through the process's own root.
     let root = process.join("root/tmp");
+    let of_the_host = std::fs::metadata("/tmp").map_or(0, |stat| stat.dev());
     if let (Ok(stat), Ok(space)) = (std::fs::metadata(&root), rustix::fs::statfs(&root))
         && space.f_type == TMPFS
+        && stat.dev() != of_the_host
         && seen.insert((stat.dev(), 0))
     {
         bytes += (space.f_blocks.saturating_sub(space.f_bfree)) * space.f_bsize as u64;
@@ -209,7 +212,7 @@ impl Disk {
             return Ok(false);
         }
         let started = Instant::now();
-        let size = size_of_tree(&self.place);
+        let Some(size) = size_of_tree(&self.place)? else { return Ok(true) };
         self.not_before = Instant::now() + started.elapsed() * WALK_SHARE;
         // What was there at the start is not known exactly when we only count now: what is free tells how much less
         // it must have been, at most.
@@ -227,22 +230,38 @@ fn free(place: &Path) -> Option<Free> {
     Some(Free { bytes: space.f_bfree * space.f_frsize, inodes: space.f_ffree })
 }
 
-/// Bytes on disk and entries, following no link and staying on one filesystem.
-fn size_of_tree(place: &Path) -> Size {
+/// Deeper than any project; whoever goes deeper can't be measured, and counts as over the limit.
+const DEEPEST: usize = 200;
+
+/// Bytes on disk and entries of a tree that the guest changes meanwhile: from descriptor to descriptor, so that a
+/// folder that becomes a link leads nowhere. `None`: too deep to be measured.
+fn size_of_tree(place: &Path) -> io::Result<Option<Size>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut size = Size::default();
-    let mut waiting = vec![place.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            let Ok(stat) = entry.metadata() else { continue };
-            size.inodes += 1;
-            size.bytes += stat.blocks() * 512;
-            if stat.is_dir() {
-                waiting.push(entry.path());
+    let mut open = vec![Dir::new(rustix::fs::open(place, flags, Mode::empty())?)?];
+    while let Some(folder) = open.last_mut() {
+        let entry = match folder.read() {
+            Some(Ok(entry)) => entry,
+            // At its end, or removed while we read it.
+            Some(Err(_)) | None => {
+                open.pop();
+                continue;
             }
+        };
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let Ok(stat) = rustix::fs::statat(folder.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        size.inodes += 1;
+        size.bytes += stat.st_blocks.max(0) as u64 * 512;
+        if FileType::from_raw_mode(stat.st_mode).is_dir()
+            && let Ok(below) = rustix::fs::openat(folder.fd()?, entry.file_name(), flags, Mode::empty())
+        {
+            if open.len() == DEEPEST {
+                return Ok(None);
+            }
+            open.push(Dir::new(below)?);
         }
     }
-    size
+    Ok(Some(size))
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use guest::wire::{self, Report, Stage};
-use model::{Enforcement, Exit, Finished, Grant, Overrun, StartFailure, Timing, Usage};
+use model::{Enforcement, Exit, Finished, Grant, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage, Wall};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sys::process::{self, Ended};
@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const INSISTENCE: u32 = 3;
 
 impl model::Sandbox for Supervised {
-    fn supervise(self: Box<Self>) -> Result<Finished, StartFailure> {
+    fn supervise(self: Box<Self>) -> Outcome {
         let Supervised { raised, grant, enforcement, backend } = *self;
         let mut watch = Watch::new(raised, &grant);
         let watched = watch.until_the_end();
@@ -49,18 +49,24 @@ impl model::Sandbox for Supervised {
         raised.clock.lap("parent: read and remove the control group");
         let restored = signals::restore(&raised.mask);
 
-        let lost = |what: &str, error: io::Error| StartFailure {
-            found: true,
-            message: format!("the run was ended because belljar could not {what}: {error}"),
-            fix: "please report this".to_owned(),
+        let well = watched
+            .map_err(|error| ("watch it", error))
+            .and(drained.map_err(|error| ("pass its output on", error)))
+            .and(removed.map_err(|error| ("remove its control group", error)))
+            .and(restored.map_err(|error| ("restore signals", error)))
+            .and(reaped.map_err(|error| ("end it", error)));
+        let (first, used) = match well {
+            Ok(reaped) => reaped,
+            Err((what, error)) => {
+                return Outcome::NotSetUp(SetupFailure {
+                    wall: Some(Wall::CleanUp),
+                    message: format!("the run was ended because belljar could not {what}: {error}"),
+                    fix: "please report this".to_owned(),
+                });
+            }
         };
-        watched.map_err(|error| lost("watch it", error))?;
-        let (first, used) = reaped.map_err(|error| lost("end it", error))?;
-        drained.map_err(|error| lost("pass its output on", error))?;
-        removed.map_err(|error| lost("clean up", error))?;
-        restored.map_err(|error| lost("restore signals", error))?;
         if let Some((stage, errno)) = start_failure {
-            return Err(cannot_start(stage, errno, &grant));
+            return Outcome::NotStarted(cannot_start(stage, errno, &grant));
         }
         let exit = match (ended, first) {
             (Some(Ended::Exited(code)), _) => Exit::Code(code),
@@ -75,7 +81,7 @@ impl model::Sandbox for Supervised {
             .filter(|holding| holding.held != model::Held::Fully)
             .map(|holding| (holding.wall, holding.held.clone()))
             .collect();
-        Ok(Finished {
+        Outcome::Ran(Finished {
             exit,
             overrun: overrun.or(out_of_memory.then_some(Overrun::Memory)),
             usage: Usage {
