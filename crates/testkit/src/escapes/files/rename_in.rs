@@ -20,12 +20,13 @@ pub const ATTACK: Attack = Attack {
         let (from, to) = (support::c_text(inside.secret_file()), support::c_text(&own));
         let (from, to, here) = (from.as_ptr() as u64, to.as_ptr() as u64, libc::AT_FDCWD as u64);
         let exchange = u64::from(libc::RENAME_EXCHANGE);
+        // Each is read at once: the next would undo it.
         support::any([
-            call(libc::SYS_renameat2, [here, from, here, to, exchange, 0]).map(drop),
-            fs::rename(inside.secret_file(), &own),
-            fs::rename(&inside.outside, inside.workspace.join("folder")),
-        ])?;
-        support::steal_any(inside, [own, inside.workspace.join("folder/secret")])
+            call(libc::SYS_renameat2, [here, from, here, to, exchange, 0]).and_then(|_| inside.steal(&own)),
+            fs::rename(inside.secret_file(), &own).and_then(|()| inside.steal(&own)),
+            fs::rename(&inside.outside, inside.workspace.join("folder"))
+                .and_then(|()| inside.steal(inside.workspace.join("folder/secret"))),
+        ])
     },
     judge: None,
     control: Control::Bare,
