@@ -149,17 +149,17 @@ pub const KNOWN_OPEN: &[&Attack] = &[
     &planted_write_grant::ATTACK,
     // A program that is a link has the folder of its target shown.
     &planted_program::ATTACK,
-    // Connecting needs no write access to the mount, and no Landlock right before ABI 9.
+    // Connecting needs no write access to the mount, and no Landlock right that this kernel knows.
     &sockets_in_a_read_grant::ATTACK,
     // The same.
     &sockets_in_the_workspace::ATTACK,
-    // Fcntl passes with any command.
+    // The call `fcntl` passes with any command.
     &read_grant_lease::ATTACK,
-    // Flock needs no more than a descriptor for reading.
+    // The call `flock` needs no more than a descriptor for reading.
     &read_grant_lock::ATTACK,
     // Inotify sees through mounts: it watches the file, not the name.
     &watch_the_host::ATTACK,
-    // Renameat2 passes with any flag.
+    // The call `renameat2` passes with any flag.
     &whiteout::ATTACK,
     // /proc shows it to everybody.
     &boot_identity::ATTACK,

@@ -25,8 +25,8 @@ use crate::{Inside, Verdict, Who};
 pub fn any(ways: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {
     let mut outcome = Err(io::Error::other("there was no way to try"));
     for way in ways {
-        if way.is_ok() || outcome.is_err() {
-            outcome = if outcome.is_ok() { outcome } else { way };
+        if outcome.is_err() {
+            outcome = way;
         }
     }
     outcome
@@ -191,8 +191,8 @@ pub fn put_in_workspace(field: &Field, name: &str, contents: &str) -> io::Result
     let path = field.workspace.join(name);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
-        let made = folder.ancestors().take_while(|folder| *folder != field.workspace);
-        made.map(|folder| field.give(folder)).collect::<io::Result<()>>()?;
+        let mut made = folder.ancestors().take_while(|folder| *folder != field.workspace);
+        made.try_for_each(|folder| field.give(folder))?;
     }
     fs::write(&path, contents)?;
     field.give(&path)?;
