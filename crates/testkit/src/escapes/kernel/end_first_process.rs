@@ -15,17 +15,18 @@ pub const ATTACK: Attack = Attack {
     inside: |inside| {
         // Bare, somebody else stands in for the host's first process.
         let target = if is_among_the_hosts(inside) { bait(inside)? as u64 } else { 1 };
-        for signal in [libc::SIGSTOP, libc::SIGSEGV, libc::SIGABRT, libc::SIGSYS, libc::SIGKILL] {
+        // Others are passed on to whoever the first process started, which is us.
+        for signal in [libc::SIGSTOP, libc::SIGSEGV, libc::SIGKILL] {
             call(libc::SYS_kill, [target, signal as u64, 0, 0, 0, 0])?;
-            // Blocked ones come back to us.
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         Ok(())
     },
     judge: Some(|field, run| {
-        let orderly = run.result.is_null() || run.status.is_some_and(|status| status.code().is_some());
+        // Only a living first process can say how we ended.
+        let orderly = run.status.is_some_and(|status| status.success());
         match judge_by_bait(field, run) {
-            Verdict::Held if !orderly => Verdict::Broken(format!("belljar itself ended: {:?}", run.status)),
+            Verdict::Held if !orderly => Verdict::Broken(format!("the end was not orderly: {:?}", run.status)),
             other => other,
         }
     }),

