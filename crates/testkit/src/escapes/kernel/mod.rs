@@ -58,6 +58,7 @@ mod signal_by_file;
 mod signal_host;
 mod socket_families;
 pub(crate) mod support;
+mod suspend_filter;
 mod take_descriptor;
 mod thread_race;
 mod trace_host;
@@ -124,6 +125,7 @@ pub const ATTACKS: &[&Attack] = &[
     &signal_by_file::ATTACK,
     &signal_host::ATTACK,
     &socket_families::ATTACK,
+    &suspend_filter::ATTACK,
     &take_descriptor::ATTACK,
     &thread_race::ATTACK,
     &trace_host::ATTACK,

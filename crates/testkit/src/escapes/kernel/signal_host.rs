@@ -21,7 +21,7 @@ pub const ATTACK: Attack = Attack {
         (details[0], details[2]) = (libc::SIGKILL as u32, -1i32 as u32);
         let details = details.as_ptr() as u64;
         let kill = libc::SIGKILL as u64;
-        let answers: Vec<io::Result<u64>> = vec![
+        let mut answers: Vec<io::Result<u64>> = vec![
             call(libc::SYS_kill, [bait.wrapping_neg(), kill, 0, 0, 0, 0]),
             call(libc::SYS_tkill, [bait, kill, 0, 0, 0, 0]),
             call(libc::SYS_tgkill, [bait, bait, kill, 0, 0, 0]),
@@ -32,7 +32,7 @@ pub const ATTACK: Attack = Attack {
             call(libc::SYS_kill, [bait, kill, 0, 0, 0, 0]),
         ];
         if !is_among_the_hosts(inside) {
-            call(libc::SYS_kill, [-1i64 as u64, kill, 0, 0, 0, 0]).map(drop).or_else(|_| Ok::<(), io::Error>(()))?;
+            answers.push(call(libc::SYS_kill, [-1i64 as u64, kill, 0, 0, 0, 0]));
         }
         answers.into_iter().collect::<io::Result<Vec<u64>>>().map(drop)
     },
