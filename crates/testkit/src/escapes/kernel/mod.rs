@@ -8,10 +8,12 @@ mod capabilities;
 mod capable_program;
 mod clock;
 mod core_file;
+#[cfg(target_arch = "x86_64")]
 mod device_nodes;
 mod end_first_process;
 mod enter_namespace;
 mod first_process;
+#[cfg(target_arch = "x86_64")]
 mod foreign_abi;
 mod handle_of_secret;
 mod handles;
@@ -31,6 +33,7 @@ mod keyrings;
 mod line_discipline;
 mod listen_inside;
 mod lock_host;
+#[cfg(target_arch = "x86_64")]
 mod make_set_uid;
 mod message_queues;
 mod mounts_new;
@@ -38,11 +41,13 @@ mod mounts_old;
 mod multipath;
 mod nested_namespaces;
 mod newest;
+#[cfg(target_arch = "x86_64")]
 mod obsolete;
 mod own_filter;
 mod perf_events;
 mod personality;
 mod placement;
+#[cfg(target_arch = "x86_64")]
 mod ports;
 mod priorities;
 mod process_options;
@@ -62,13 +67,16 @@ mod suspend_filter;
 mod take_descriptor;
 mod thread_race;
 mod trace_host;
+#[cfg(target_arch = "x86_64")]
 mod traced_call;
 mod tune_host;
 mod upper_protocol;
 mod userfaultfd;
+#[cfg(target_arch = "x86_64")]
 mod walk;
 mod watch_all;
 mod watch_host;
+#[cfg(target_arch = "x86_64")]
 mod whiteout;
 mod workspace_socket;
 
@@ -79,10 +87,12 @@ pub const ATTACKS: &[&Attack] = &[
     &capable_program::ATTACK,
     &clock::ATTACK,
     &core_file::ATTACK,
+    #[cfg(target_arch = "x86_64")]
     &device_nodes::ATTACK,
     &end_first_process::ATTACK,
     &enter_namespace::ATTACK,
     &first_process::ATTACK,
+    #[cfg(target_arch = "x86_64")]
     &foreign_abi::ATTACK,
     &handle_of_secret::ATTACK,
     &handles::ATTACK,
@@ -100,6 +110,7 @@ pub const ATTACKS: &[&Attack] = &[
     &keyrings::ATTACK,
     &line_discipline::ATTACK,
     &listen_inside::ATTACK,
+    #[cfg(target_arch = "x86_64")]
     &make_set_uid::ATTACK,
     &message_queues::ATTACK,
     &mounts_new::ATTACK,
@@ -107,11 +118,13 @@ pub const ATTACKS: &[&Attack] = &[
     &multipath::ATTACK,
     &nested_namespaces::ATTACK,
     &newest::ATTACK,
+    #[cfg(target_arch = "x86_64")]
     &obsolete::ATTACK,
     &own_filter::ATTACK,
     &perf_events::ATTACK,
     &personality::ATTACK,
     &placement::ATTACK,
+    #[cfg(target_arch = "x86_64")]
     &ports::ATTACK,
     &priorities::ATTACK,
     &process_options::ATTACK,
@@ -129,10 +142,12 @@ pub const ATTACKS: &[&Attack] = &[
     &take_descriptor::ATTACK,
     &thread_race::ATTACK,
     &trace_host::ATTACK,
+    #[cfg(target_arch = "x86_64")]
     &traced_call::ATTACK,
     &tune_host::ATTACK,
     &upper_protocol::ATTACK,
     &userfaultfd::ATTACK,
+    #[cfg(target_arch = "x86_64")]
     &walk::ATTACK,
     &watch_all::ATTACK,
 ];
@@ -148,6 +163,7 @@ pub const KNOWN_OPEN: &[&Attack] = &[
     // Watches belong to files, not to mounts: the host's use of what is shown can be seen.
     &watch_host::ATTACK,
     // Renaming can leave a character device (0:0) behind.
+    #[cfg(target_arch = "x86_64")]
     &whiteout::ATTACK,
     // A socket in the workspace answers, whoever listens on it.
     &workspace_socket::ATTACK,
