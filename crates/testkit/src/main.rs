@@ -7,11 +7,16 @@ use belljar_testkit::inside::{BRIEF, Inside, TRIED};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
+    if let [_, mode] = words.as_slice()
+        && mode == "calls"
+    {
+        return make_calls();
+    }
     let [_, mode, id] = words.as_slice() else {
         eprintln!("usage: belljar-escapes inside ID");
         return ExitCode::from(2);
     };
-    let attack = escapes::all().find(|attack| attack.id == id);
+    let attack = escapes::all().chain(escapes::kernel::KNOWN_OPEN.iter().copied()).find(|attack| attack.id == id);
     let (Some(attack), "inside") = (attack, mode.as_str()) else {
         eprintln!("there is no attack `{id}`");
         return ExitCode::from(2);
@@ -36,4 +41,28 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// For `tests/system_calls.rs`: every probe of the filter's rules, one line each.
+#[cfg(target_arch = "x86_64")]
+fn make_calls() -> ExitCode {
+    for probe in belljar_testkit::calls::probes() {
+        match probe.make() {
+            Ok((errno, as_expected)) => {
+                let word = if as_expected { "ok" } else { "WRONG" };
+                println!("{word}\t{}\t{:x?}\t{:?}\t{errno}", probe.call, probe.arguments, probe.expected);
+            }
+            Err(error) => {
+                eprintln!("cannot try {}: {error}", probe.call);
+                return ExitCode::from(3);
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn make_calls() -> ExitCode {
+    eprintln!("the list of calls is written for x86-64");
+    ExitCode::from(2)
 }
