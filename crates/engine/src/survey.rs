@@ -5,13 +5,14 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use model::paths::is_within;
 use model::{Access, Origin, Outcome, Place, Request, StartFailure};
-use policy::{ETC, Facts, Located, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES, stores_to_look_for};
+use policy::{ETC, Facts, LOOSE, Located, OFTEN_LINKED, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES, store_below};
 
 use crate::judge::usage;
+use crate::refused;
 use crate::toolchains;
 
 pub fn look(request: &Request) -> Result<Facts, Outcome> {
@@ -32,11 +33,12 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
             "choose a folder with `--cwd`",
         ));
     }
-    let workspace = workspace(&directory, &homes, &system);
+    let linked_stores = linked_stores(&homes);
+    let workspace = workspace(&directory, &homes, &system, &linked_stores);
     let mut asked = Vec::new();
     for (paths, access) in [(&request.write, Access::Write), (&request.read, Access::Read)] {
         for path in paths {
-            let place = asked_place(&directory, path, access)?;
+            let place = asked_place(&directory, workspace.as_ref(), path, access)?;
             if !asked.iter().any(|known: &Place| known.path == place.path) {
                 asked.push(place);
             }
@@ -44,8 +46,13 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
     }
     let hide = hidden(&directory, &request.hide)?;
 
-    let mut toolchains =
-        Toolchains { homes: &homes, shown: Vec::new(), visible: Vec::new(), looked_at: HashSet::new() };
+    let mut toolchains = Toolchains {
+        homes: &homes,
+        granted: asked.iter().chain(&workspace).map(|place| place.path.clone()).collect(),
+        shown: Vec::new(),
+        visible: Vec::new(),
+        looked_at: HashSet::new(),
+    };
     toolchains.visible.extend(system.iter().chain(&asked).chain(&workspace).map(|place| place.path.clone()));
     let asked_path =
         request.environment.iter().find(|(name, _)| name == "PATH").and_then(|(_, value)| value.as_deref());
@@ -61,11 +68,7 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
     let program = program(&request.command[0], &start, search_path, &mut toolchains)?;
     let toolchains = toolchains.shown;
 
-    let granted: Vec<Place> = asked.iter().chain(&workspace).chain(&toolchains).cloned().collect();
-    let stores = stores_to_look_for(&homes, &granted)
-        .into_iter()
-        .filter_map(|store| std::fs::symlink_metadata(&store).ok().map(|stat| (store, stat.is_dir())))
-        .collect();
+    let loose_secrets = loose_secrets(&asked);
     Ok(Facts {
         user_name: user_name(variable("USER")),
         memory: rustix::system::sysinfo().totalram * u64::from(rustix::system::sysinfo().mem_unit),
@@ -81,7 +84,8 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
         workspace,
         asked,
         hide,
-        stores,
+        linked_stores,
+        loose_secrets,
         program,
     })
 }
@@ -170,33 +174,68 @@ fn place(path: PathBuf, stat: &std::fs::Metadata, access: Access, origin: Origin
 }
 
 /// The caller's folder, unless it is a home, holds one, or is the system's: then it is nobody's project.
-fn workspace(directory: &Path, homes: &[PathBuf], system: &[Place]) -> Option<Place> {
+fn workspace(directory: &Path, homes: &[PathBuf], system: &[Place], linked: &[PathBuf]) -> Option<Place> {
     let holds_a_home = homes.iter().any(|home| is_within(home, directory));
     let shared = ["/", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/home", "/etc", "/boot"];
     let of_the_system = shared.iter().any(|shared| directory == Path::new(shared))
         || ["/run", "/etc", "/var/lib", "/var/run"].iter().chain(PRIVATE).any(|root| is_within(directory, root))
         || system.iter().any(|place| directory == place.path);
-    if holds_a_home || of_the_system {
+    if holds_a_home || of_the_system || store_below(directory, homes, linked).is_some() {
         return None;
     }
     let stat = std::fs::symlink_metadata(directory).ok()?;
     Some(place(directory.to_owned(), &stat, Access::Read, Origin::Workspace))
 }
 
-fn asked_place(directory: &Path, path: &Path, access: Access) -> Result<Place, Outcome> {
+/// Where links in the places of credential stores lead to.
+fn linked_stores(homes: &[PathBuf]) -> Vec<PathBuf> {
+    let stores = homes.iter().flat_map(|home| OFTEN_LINKED.iter().map(move |store| home.join(store)));
+    let linked = stores.filter(|store| std::fs::symlink_metadata(store).is_ok_and(|stat| stat.is_symlink()));
+    linked.filter_map(|store| std::fs::canonicalize(store).ok()).collect()
+}
+
+/// Files with secrets, at the top of folders that are only to be read.
+fn loose_secrets(asked: &[Place]) -> Vec<(PathBuf, bool)> {
+    let folders = asked.iter().filter(|place| place.folder && place.access == Access::Read);
+    let files = folders.flat_map(|place| LOOSE.iter().map(move |name| place.path.join(name)));
+    files
+        .filter_map(|file| {
+            std::fs::symlink_metadata(&file).ok().filter(|stat| !stat.is_symlink()).map(|stat| (file, stat.is_dir()))
+        })
+        .collect()
+}
+
+/// `path` with `.` and `..` taken out by their letters, links left as they are.
+fn by_letter(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+fn asked_place(directory: &Path, workspace: Option<&Place>, path: &Path, access: Access) -> Result<Place, Outcome> {
     let shown = path.display();
     let full = directory.join(path);
-    let stat = std::fs::symlink_metadata(&full).map_err(|error| {
+    let missing = |error: io::Error| {
         usage(format!("cannot grant `{shown}`: {error}"), "check the path; only what exists can be granted")
-    })?;
-    let real = std::fs::canonicalize(&full).map_err(|error| {
-        usage(format!("cannot grant `{shown}`: {error}"), "check the path; only what exists can be granted")
-    })?;
-    if stat.is_symlink() {
-        // What a link points at can change between now and then, and is not what was named.
+    };
+    let stat = std::fs::symlink_metadata(&full).map_err(missing)?;
+    let real = std::fs::canonicalize(&full).map_err(missing)?;
+    // What a link points at can change between now and then, and is not what was named. Below the workspace, whoever
+    // ran there before may have planted it.
+    let planted =
+        workspace.is_some_and(|workspace| is_within(by_letter(&full), &workspace.path)) && by_letter(&full) != real;
+    if stat.is_symlink() || planted {
         return Err(usage(
-            format!("cannot grant `{shown}`: it is a link to `{}`", real.display()),
-            "name what it points at",
+            format!("cannot grant `{shown}`: it leads over a link to `{}`", real.display()),
+            "name what it leads to",
         ));
     }
     if !stat.is_dir() && !stat.is_file() {
@@ -214,10 +253,12 @@ fn hidden(directory: &Path, paths: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, O
                 let folder = real.is_dir();
                 hidden.push((real, folder));
             }
-            // Nothing to hide. The guest may make it, and then it is the guest's.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // What is not there can't be covered, and would be seen as soon as somebody makes it.
             Err(error) => {
-                return Err(usage(format!("cannot hide `{}`: {error}", path.display()), "check the path"));
+                return Err(usage(
+                    format!("cannot hide `{}`: {error}", path.display()),
+                    "make it first, or leave it out",
+                ));
             }
         }
     }
@@ -227,6 +268,7 @@ fn hidden(directory: &Path, paths: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, O
 /// Tool-chains outside the system, collected while programs are looked for.
 struct Toolchains<'a> {
     homes: &'a [PathBuf],
+    granted: Vec<PathBuf>,
     shown: Vec<Place>,
     visible: Vec<PathBuf>,
     looked_at: HashSet<PathBuf>,
@@ -235,6 +277,11 @@ struct Toolchains<'a> {
 impl Toolchains<'_> {
     fn is_visible(&self, path: &Path) -> bool {
         self.visible.iter().any(|place| is_within(path, place))
+    }
+
+    /// In the workspace, or in something that was asked for.
+    fn is_granted(&self, path: &Path) -> bool {
+        self.granted.iter().any(|place| is_within(path, place))
     }
 
     /// Shows what the programs in a folder need.
@@ -344,16 +391,18 @@ fn program(
     // Both the name it is called by and what that leads to.
     let real = std::fs::canonicalize(&path)
         .map_err(|error| cannot_execute(format!("`{}`: {error}", path.display()), "check the path"))?;
+    let folder = path.parent().and_then(|folder| std::fs::canonicalize(folder).ok()).unwrap_or_default();
+    let by_name = path.file_name().map_or_else(|| real.clone(), |name| folder.join(name));
+    if toolchains.is_granted(&by_letter(&path)) && !toolchains.is_visible(&real) {
+        // A link in a folder that others write to: it must not choose what is shown.
+        return Err(refused(
+            "files.program",
+            format!("`{}` leads over a link to `{}`, which is outside the grant", path.display(), real.display()),
+            &format!("grant it with `--read {}`, if it is what you mean", real.display()),
+        ));
+    }
     toolchains.show_program(&real);
-    let by_name = path
-        .parent()
-        .and_then(|folder| std::fs::canonicalize(folder).ok())
-        .zip(path.file_name())
-        .map(|(folder, name)| folder.join(name));
-    let path = match by_name {
-        Some(by_name) if toolchains.is_visible(&by_name) => by_name,
-        _ => real,
-    };
+    let path = if toolchains.is_visible(&by_name) { by_name } else { real };
     Ok(Located { path })
 }
 

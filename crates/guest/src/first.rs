@@ -232,8 +232,8 @@ impl<'a> State<'a> {
                     let cover = self.beneath(cover)?;
                     self.cover(cover.as_fd(), place.as_fd(), Attributes::READ_ONLY)?;
                 }
-                // Gone since we looked, so there is nothing to hide.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // An older kernel's /proc has fewer files. Anything else that is gone since we looked could come back.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && path.as_bytes().starts_with(b"proc/") => {}
                 Err(error) => return Err(error),
             },
             Step::Proc { path } => {

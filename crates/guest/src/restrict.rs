@@ -55,7 +55,9 @@ fn rights(access: Access, abi: landlock::ABI) -> BitFlags<AccessFs> {
     let everything = AccessFs::from_all(abi);
     match access {
         Access::Read => AccessFs::from_read(abi),
-        Access::Write => everything & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev),
+        Access::Write => {
+            everything & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev | AccessFs::ResolveUnix)
+        }
         Access::Devices => {
             everything
                 & (AccessFs::ReadFile

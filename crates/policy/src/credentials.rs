@@ -49,26 +49,30 @@ pub const SYSTEM_STORES: &[&str] = &[
     "/var/lib/docker",
 ];
 
+/// Stores that people keep elsewhere with a link to them, often enough to look.
+pub const OFTEN_LINKED: &[&str] = &[
+    ".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc", ".config/gcloud",
+    ".config/gh",
+];
+
+/// Files that hold secrets wherever they are; hidden in places that are granted besides the workspace.
+pub const LOOSE: &[&str] = &[".env", ".env.local", ".env.production", ".envrc"];
+
 /// The store that `path` is or is inside of.
-pub fn inside_a_store(path: &Path, homes: &[PathBuf]) -> Option<PathBuf> {
-    all(homes).find(|store| is_within(path, store))
+pub(crate) fn around(path: &Path, homes: &[PathBuf], linked: &[PathBuf]) -> Option<PathBuf> {
+    all(homes, linked).find(|store| is_within(path, store))
 }
 
-/// Every store below `place`, which may or may not exist.
-pub(crate) fn below(place: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
-    let mut stores: Vec<PathBuf> =
-        SYSTEM_STORES.iter().filter(|store| is_within(store, place)).map(PathBuf::from).collect();
-    for home in homes {
-        if is_within(home, place) {
-            stores.extend(STORES.iter().map(|store| home.join(store)));
-        } else if let Ok(below) = place.strip_prefix(home) {
-            stores.extend(STORES.iter().filter(|store| is_within(store, below)).map(|store| home.join(store)));
-        }
-    }
-    stores
+/// A store whose place is below `path`, whether it exists or not: it could be made at any time.
+pub fn below(path: &Path, homes: &[PathBuf], linked: &[PathBuf]) -> Option<PathBuf> {
+    // Most places are nowhere near one.
+    let near = homes.iter().any(|home| is_within(home, path) || is_within(path, home));
+    let of_the_system = || SYSTEM_STORES.iter().find(|store| is_within(store, path)).map(PathBuf::from);
+    let of_homes = || all(homes, linked).find(|store| is_within(store, path));
+    of_the_system().or_else(|| if near || !linked.is_empty() { of_homes() } else { None })
 }
 
-fn all(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + '_ {
+fn all<'a>(homes: &'a [PathBuf], linked: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
     let in_homes = homes.iter().flat_map(|home| STORES.iter().map(move |store| home.join(store)));
-    in_homes.chain(SYSTEM_STORES.iter().map(PathBuf::from))
+    in_homes.chain(SYSTEM_STORES.iter().map(PathBuf::from)).chain(linked.iter().cloned())
 }

@@ -24,8 +24,10 @@ pub struct Facts {
     /// What was asked for, looked up: access included.
     pub asked: Vec<Place>,
     pub hide: Vec<(PathBuf, bool)>,
-    /// Stores below places that exist, so that they can be covered: a folder or a file each.
-    pub stores: Vec<(PathBuf, bool)>,
+    /// What links in the places of credential stores lead to.
+    pub linked_stores: Vec<PathBuf>,
+    /// Files with secrets in places that are granted besides the workspace: a folder or a file each.
+    pub loose_secrets: Vec<(PathBuf, bool)>,
     pub program: Located,
     pub memory: u64,
     pub inherited_size: u64,

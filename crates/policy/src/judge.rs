@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
 use model::{
-    Accepted, Access, Asked, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Refusal, Request, Verdict,
+    Accepted, Access, Asked, Command, Files, Grant, Limits, Network, Place, Powers, Refusal, Request, Verdict,
 };
 
 use crate::credentials;
@@ -61,11 +61,21 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
             "name the folders that the command needs",
         );
     }
-    if let Some(store) = credentials::inside_a_store(&place.path, &facts.homes) {
+    if let Some(store) = credentials::around(&place.path, &facts.homes, &facts.linked_stores) {
         return refuse(
             "files.credentials",
             format!("`{path}` is in the credential store `{}`, which is never visible inside", store.display()),
             "keep secrets outside the sandbox; give the command what it needs in another way",
+        );
+    }
+    if let Some(store) = credentials::below(&place.path, &facts.homes, &facts.linked_stores) {
+        return refuse(
+            "files.credentials",
+            format!(
+                "`{path}` holds the place of the credential store `{}`, which is never visible inside",
+                store.display()
+            ),
+            "name the folders in it that the command needs",
         );
     }
     if PRIVATE.iter().any(|private| is_within(&place.path, private)) {
@@ -140,9 +150,9 @@ fn check_directory(facts: &Facts, places: &[Place]) -> Result<(), Refusal> {
     })
 }
 
-/// What is hidden by wish, and every credential store in a place.
+/// What is hidden by wish, and loose secrets in places that are not the workspace.
 fn hidden(facts: &Facts, places: &[Place]) -> Vec<(PathBuf, bool)> {
-    let mut hidden: Vec<(PathBuf, bool)> = facts.hide.iter().chain(&facts.stores).cloned().collect();
+    let mut hidden: Vec<(PathBuf, bool)> = facts.hide.iter().chain(&facts.loose_secrets).cloned().collect();
     hidden.retain(|(path, _)| places.iter().any(|place| is_within(path, &place.path)));
     hidden.sort();
     hidden.dedup();
@@ -236,17 +246,3 @@ const DEFAULT_PROCESSES: u64 = 4096;
 const DEFAULT_OPEN_FILES: u64 = 16_384;
 const BYTES_PER_INODE: u64 = 8192;
 const FEWEST_INODES: u64 = 1024;
-
-/// Stores that could be below what is granted: somebody with eyes must say which exist.
-pub fn stores_to_look_for(facts_homes: &[PathBuf], places: &[Place]) -> Vec<PathBuf> {
-    let mut stores: Vec<PathBuf> =
-        places.iter().flat_map(|place| credentials::below(&place.path, facts_homes)).collect();
-    for place in
-        places.iter().filter(|place| place.origin == Origin::Asked && place.access == Access::Read && place.folder)
-    {
-        stores.push(place.path.join(".env"));
-        stores.push(place.path.join(".env.local"));
-        stores.push(place.path.join(".env.production"));
-    }
-    stores
-}

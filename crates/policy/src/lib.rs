@@ -6,8 +6,8 @@ mod judge;
 mod reader;
 mod system;
 
-pub use credentials::{STORES, SYSTEM_STORES};
+pub use credentials::{LOOSE, OFTEN_LINKED, STORES, below as store_below};
 pub use facts::{Facts, Located};
-pub use judge::{judge, stores_to_look_for};
+pub use judge::judge;
 pub use reader::{BadPolicy, Policy};
 pub use system::{ETC, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES};

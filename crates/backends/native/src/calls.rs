@@ -50,7 +50,6 @@ const ALLOWED: &[Call] = &[
     Call::fchdir,
     Call::mkdirat,
     Call::unlinkat,
-    Call::renameat2,
     Call::linkat,
     Call::symlinkat,
     Call::fchown,
@@ -68,7 +67,6 @@ const ALLOWED: &[Call] = &[
     Call::syncfs,
     Call::sync_file_range,
     Call::flock,
-    Call::fcntl,
     Call::dup,
     Call::dup3,
     Call::pipe2,
@@ -343,6 +341,9 @@ const CREATES: u32 = 0o100 | 0o20000000;
 const CREATES: u32 = 0o100 | 0o20000000;
 
 const RLIMIT_CORE: u32 = 4;
+const RENAME_WHITEOUT: u32 = 4;
+const F_SETLEASE: u32 = 1024;
+const F_NOTIFY: u32 = 1026;
 
 /// Commands to terminals that reach others: push input, control the console, change the line's protocol.
 const REFUSED_CONTROLS: &[(u32, &str)] = &[
@@ -410,6 +411,11 @@ pub fn rules(options: Options) -> Rules {
         set(Call::chmod, mode_at(1));
         set(Call::mknod, plain_node_at(1));
     }
+
+    // A whiteout is a device node by another name.
+    set(Call::renameat2, Rule::without_bits(4, RENAME_WHITEOUT, ALLOW, REFUSE));
+    // A lease or a watch on a file that is only to be read holds up whoever writes it on the host.
+    set(Call::fcntl, Rule::look(1, vec![(vec![F_SETLEASE, F_NOTIFY], REFUSE)], ALLOW));
 
     set(Call::socket, sockets(options.no_sockets));
     set(Call::socketpair, pairs(options.no_sockets));
@@ -527,7 +533,8 @@ pub fn describe(asked: &Asked) -> (String, Option<String>) {
         }
         #[cfg(target_arch = "x86_64")]
         Call::chmod | Call::creat | Call::open => Some("set-user-id or set-group-id".to_owned()),
-        Call::mknodat => Some("a device node".to_owned()),
+        Call::fcntl => Some("a lease or watch".to_owned()),
+        Call::mknodat | Call::renameat2 => Some("a device node".to_owned()),
         #[cfg(target_arch = "x86_64")]
         Call::mknod => Some("a device node".to_owned()),
         _ => None,

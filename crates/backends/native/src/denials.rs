@@ -18,6 +18,7 @@ pub struct Denials {
 }
 
 const MOST_LISTED: usize = 200;
+const MOST_OF_ONE: usize = 20;
 /// From here on every answer is late: whoever asks this often would otherwise keep us as busy as itself.
 const PATIENCE: u64 = 2_000;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -58,7 +59,9 @@ impl Denials {
             known.times += 1;
             return;
         }
-        if self.list.len() >= MOST_LISTED {
+        // One that is refused in ever new ways must not push others off the list.
+        let same_call = self.list.iter().filter(|known| known.call == call).count();
+        if same_call >= MOST_OF_ONE || self.list.len() >= MOST_LISTED {
             self.not_listed += 1;
             return;
         }

@@ -16,6 +16,7 @@ use sys::{mounts, signals};
 
 use crate::groups::Group;
 use crate::host::Host;
+use crate::input::Input;
 use crate::output::Pumps;
 use crate::plan::{Blueprint, Tree};
 
@@ -28,6 +29,7 @@ pub struct Raised {
     pub terminal: Option<OwnedFd>,
     pub group: Option<Group>,
     pub pumps: Pumps,
+    pub input: Input,
     pub signals: OwnedFd,
     pub mask: signals::Mask,
     pub started: Instant,
@@ -63,6 +65,7 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     check_descriptors()?;
     let alone = Alone::prove().map_err(cannot("start from here"))?;
     let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal).map_err(cannot("make pipes"))?;
+    let input = Input::prepare(powers.command.terminal).map_err(cannot("make pipes"))?;
     let payload = payload(powers).map_err(cannot("pass on the command"))?;
     let mask = signals::block_all().map_err(cannot("block signals"))?;
     let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
@@ -95,6 +98,7 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     let (pid, handle) = match process::fork_into(alone, namespaces, birthplace) {
         Ok(Forked::Child) => {
             pumps.enter_child();
+            input.enter_child();
             drop(ours);
             guest::first::follow(&orders, theirs, alone)
         }
@@ -104,6 +108,7 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     drop(theirs);
     clock.lap("parent: fork into namespaces");
     let pumps = pumps.enter_parent();
+    let input = input.enter_parent();
     let mut raised = Raised {
         pid,
         handle,
@@ -112,6 +117,7 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
         terminal: None,
         group,
         pumps,
+        input,
         signals,
         mask,
         started,

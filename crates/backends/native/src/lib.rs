@@ -10,6 +10,7 @@ mod diagnose;
 mod golden;
 mod groups;
 mod host;
+mod input;
 mod launch;
 mod measure;
 mod output;

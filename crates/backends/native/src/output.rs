@@ -1,4 +1,5 @@
-//! Output on its way to the caller: straight, or through us where there is a limit on it.
+//! Output on its way to the caller: straight, or through us where there is a limit on it, or where it goes to a file:
+//! the payload gets to append to it, not to change its mode, truncate it or read it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,6 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::input::is_file;
 
 /// Pipes in place of standard output and standard error, each with what may still pass.
 pub struct Pumps {
@@ -22,13 +25,13 @@ struct Pump {
 }
 
 impl Pumps {
-    /// None unless there is a limit: then the child has the caller's own descriptors, and we cost nothing.
+    /// None unless there is a reason: then the child has the caller's own descriptors, and we cost nothing.
     pub fn prepare(limit: Option<u64>, terminal: bool) -> io::Result<Pumps> {
         let mut pumps = Vec::new();
-        if let Some(left) = limit.filter(|_| !terminal) {
-            for error in [false, true] {
+        for (error, fd) in [(false, rustix::stdio::stdout()), (true, rustix::stdio::stderr())] {
+            if !terminal && (limit.is_some() || is_file(fd)) {
                 let (from, child) = pipe_with(PipeFlags::CLOEXEC)?;
-                pumps.push(Pump { from, child: Some(child), error, left });
+                pumps.push(Pump { from, child: Some(child), error, left: limit.unwrap_or(u64::MAX) });
             }
         }
         Ok(Pumps { pumps, dropped: 0 })

@@ -60,6 +60,10 @@ const HOSTNAME: &str = "belljar";
 /// Covers for what is hidden; empty, and nothing in them can be told from nothing.
 const EMPTY_FOLDER: &str = ".belljar/folder";
 const EMPTY_FILE: &str = ".belljar/file";
+const OWN_IDENTITY: &str = ".belljar/boot_id";
+/// The host's boots are counted here; programs that ask get the same answer in every sandbox.
+const BOOT_IDENTITY: &str = "proc/sys/kernel/random/boot_id";
+const NO_IDENTITY: &str = "00000000-0000-4000-8000-000000000000\n";
 
 pub fn plan(powers: &Powers, host: &Host, mode: Mode) -> Result<Blueprint, BadPath> {
     match mode {
@@ -266,9 +270,10 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
             skeleton.file(&place.path, 0o644, Vec::new())?;
         }
     }
-    if !hidden.is_empty() {
+    skeleton.file(&Path::new("/").join(EMPTY_FILE), 0o444, Vec::new())?;
+    skeleton.file(&Path::new("/").join(OWN_IDENTITY), 0o444, NO_IDENTITY.as_bytes().to_vec())?;
+    if hidden.iter().any(|(_, folder)| *folder) {
         skeleton.folder(&Path::new("/").join(EMPTY_FOLDER), 0o555)?;
-        skeleton.file(&Path::new("/").join(EMPTY_FILE), 0o444, Vec::new())?;
     }
     steps.append(&mut skeleton.steps);
 
@@ -276,11 +281,16 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
     enum Mount<'a> {
         Scratch,
         Place(&'a Place),
+        /// A folder between a writable place and something in it that is not: as a mount of its own it can't be moved
+        /// away, and the protected name with it.
+        Pin,
         Hide(bool),
     }
+    let pins = pins(places, hidden);
     let mut mounts: Vec<(&Path, Mount<'_>)> = scratch.iter().map(|(path, _)| (*path, Mount::Scratch)).collect();
     mounts.extend(places.iter().map(|place| (place.path.as_path(), Mount::Place(place))));
     mounts.extend(hidden.iter().map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))));
+    mounts.extend(pins.iter().map(|path| (path.as_path(), Mount::Pin)));
     mounts.sort_by(|(left, _), (right, _)| left.cmp(right));
 
     let mut trees = Vec::new();
@@ -289,7 +299,7 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
     }
     for (target, mount) in mounts {
         match mount {
-            Mount::Scratch => steps.push(Step::Scratch { path: relative(target)? }),
+            Mount::Scratch | Mount::Pin => steps.push(Step::Scratch { path: relative(target)? }),
             Mount::Hide(folder) => {
                 let cover = text(if folder { EMPTY_FOLDER } else { EMPTY_FILE });
                 steps.push(Step::Hide { path: relative(target)?, cover });
@@ -313,7 +323,29 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
     }
     steps.push(Step::Terminals { path: text("dev/pts") });
     steps.push(Step::Proc { path: text("proc") });
+    // What /proc tells everybody about this machine and its people, and nobody inside needs.
+    for (secret, cover) in [
+        ("proc/cmdline", EMPTY_FILE),
+        ("proc/keys", EMPTY_FILE),
+        ("proc/key-users", EMPTY_FILE),
+        (BOOT_IDENTITY, OWN_IDENTITY),
+    ] {
+        steps.push(Step::Hide { path: text(secret), cover: text(cover) });
+    }
     Ok(trees)
+}
+
+/// Every folder between a writable place and a read-only or hidden part of it.
+fn pins(places: &[Place], hidden: &[(PathBuf, bool)]) -> BTreeSet<PathBuf> {
+    let read_only = places.iter().filter(|place| place.access == Access::Read).map(|place| &place.path);
+    let mut pins = BTreeSet::new();
+    for part in read_only.chain(hidden.iter().map(|(path, _)| path)) {
+        let around = places.iter().rev().find(|place| part != &place.path && is_within(part, &place.path));
+        let Some(around) = around.filter(|place| place.access == Access::Write) else { continue };
+        let between = part.ancestors().skip(1).take_while(|folder| *folder != around.path);
+        pins.extend(between.map(Path::to_owned));
+    }
+    pins
 }
 
 fn bind(

@@ -183,6 +183,9 @@ impl Watch {
             {
                 self.denials.answer_next(listener.as_fd())?;
             }
+            if ready.input {
+                self.raised.input.pump()?;
+            }
             if ready.output {
                 self.raised.pumps.pump()?;
             }
@@ -219,8 +222,15 @@ impl Watch {
             vec![(What::Wire, self.raised.wire.as_fd()), (What::Signal, self.raised.signals.as_fd())];
         sources.extend(self.raised.listener.iter().map(|listener| (What::Refused, listener.as_fd())));
         sources.extend(self.raised.pumps.descriptors().map(|pump| (What::Output, pump)));
+        sources.extend(self.raised.input.descriptor().map(|input| (What::Input, input)));
         sources.extend(self.terminal.iter().flat_map(|terminal| terminal.descriptors().map(|fd| (What::Terminal, fd))));
-        let mut list: Vec<_> = sources.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        let mut list: Vec<_> = sources
+            .iter()
+            .map(|(what, fd)| {
+                let flags = if *what == What::Input { PollFlags::OUT } else { PollFlags::IN };
+                PollFd::from_borrowed_fd(*fd, flags)
+            })
+            .collect();
 
         let next = [self.deadline, self.grace, self.measure.next()].into_iter().flatten().min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
@@ -239,6 +249,7 @@ impl Watch {
                 .iter()
                 .zip(&list)
                 .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
+            input: is_ready(What::Input),
             output: is_ready(What::Output),
             terminal: is_ready(What::Terminal),
         })
@@ -317,6 +328,7 @@ enum What {
     Wire,
     Signal,
     Refused,
+    Input,
     Output,
     Terminal,
 }
@@ -325,6 +337,7 @@ struct Ready {
     wire: bool,
     signal: bool,
     refused: bool,
+    input: bool,
     output: bool,
     terminal: bool,
 }

@@ -4,6 +4,7 @@ mod arguments;
 mod doctor;
 mod explain;
 mod result;
+mod result_file;
 mod run;
 mod words;
 

@@ -1,17 +1,16 @@
 //! `belljar run`: the command's own input, output and exit code pass through; ours is one line at the end.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ArgMatches;
 use model::{Denial, Exit, Finished, Outcome, Overrun, Service};
 
+use crate::result_file::ResultFile;
 use crate::{NOT_SET_UP, arguments, result, words};
 
 pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
     // Opened before anything runs: a result that can't be written is found out in time.
-    let file = match matches.get_one::<PathBuf>("result-file").map(|path| (path, File::create(path))) {
+    let file = match matches.get_one::<PathBuf>("result-file").map(|path| (path, ResultFile::open(path))) {
         None => None,
         Some((_, Ok(file))) => Some(file),
         Some((path, Err(error))) => {
@@ -24,8 +23,11 @@ pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
     };
     let outcome = service.run(&arguments::request(matches));
     let code = result::code(&outcome);
-    if let Some(mut file) = file
-        && let Err(error) = write_result(&mut file, &outcome)
+    if let Some(file) = file
+        && let Err(error) = serde_json::to_vec(&result::object(&outcome)).map_err(Into::into).and_then(|mut text| {
+            text.push(b'\n');
+            file.write(&text)
+        })
     {
         words::say(&format!("belljar: cannot write the result: {error}"));
     }
@@ -35,11 +37,6 @@ pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
         words::say(&summary(&outcome));
     }
     code
-}
-
-fn write_result(file: &mut File, outcome: &Outcome) -> std::io::Result<()> {
-    serde_json::to_writer(&mut *file, &result::object(outcome))?;
-    file.write_all(b"\n")
 }
 
 /// One line that says how it ended.
