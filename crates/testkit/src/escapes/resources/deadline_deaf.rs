@@ -25,6 +25,6 @@ pub const ATTACK: Attack = Attack {
         }
         inside.loot("three seconds")
     },
-    judge: Some(|field, run| super::support::ended_in_time(field, run)),
+    judge: Some(support::ended_in_time),
     control: Control::Bare,
 };

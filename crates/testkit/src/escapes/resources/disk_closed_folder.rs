@@ -14,7 +14,7 @@ pub const ATTACK: Attack = Attack {
     wall: Wall::Disk,
     about: "write 64 MiB to a folder of mode 000 with --disk 16M",
     flags: &["--disk", "16M"],
-    prepare: |_| Ok(()),
+    prepare: support::alone_on_the_disk,
     inside: |inside| {
         support::at_the_brink(inside)?;
         let folder = inside.workspace.join("closed");

@@ -12,7 +12,7 @@ pub const ATTACK: Attack = Attack {
     wall: Wall::Disk,
     about: "write 64 MiB below a path of 5,000 bytes with --disk 16M",
     flags: &["--disk", "16M"],
-    prepare: |_| Ok(()),
+    prepare: support::alone_on_the_disk,
     inside: |inside| {
         support::at_the_brink(inside)?;
         let name = "d".repeat(250);

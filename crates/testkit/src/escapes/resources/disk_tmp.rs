@@ -12,7 +12,7 @@ pub const ATTACK: Attack = Attack {
     wall: Wall::Disk,
     about: "write 32 MiB to /tmp with --disk 8M",
     flags: &["--disk", "8M"],
-    prepare: |_| Ok(()),
+    prepare: support::alone_on_the_disk,
     inside: |inside| {
         let path = format!("/tmp/escape-{}", std::process::id());
         let file = File::create(&path)?.into();

@@ -13,7 +13,7 @@ pub const ATTACK: Attack = Attack {
     wall: Wall::Disk,
     about: "keep 64 MiB of the workspace's disk in removed files with --disk 16M",
     flags: &["--disk", "16M"],
-    prepare: |_| Ok(()),
+    prepare: support::alone_on_the_disk,
     inside: |inside| {
         support::at_the_brink(inside)?;
         let mut kept: Vec<OwnedFd> = Vec::new();

@@ -12,7 +12,7 @@ pub const ATTACK: Attack = Attack {
     wall: Wall::Disk,
     about: "make 5,000 empty files in /tmp with --disk 8M",
     flags: &["--disk", "8M"],
-    prepare: |_| Ok(()),
+    prepare: support::alone_on_the_disk,
     inside: |inside| {
         let folder = format!("/tmp/escape-{}", std::process::id());
         fs::create_dir(&folder)?;

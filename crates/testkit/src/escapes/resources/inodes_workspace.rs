@@ -12,7 +12,7 @@ pub const ATTACK: Attack = Attack {
     wall: Wall::Disk,
     about: "make 8,000 empty files in the workspace with --disk 16M",
     flags: &["--disk", "16M"],
-    prepare: |_| Ok(()),
+    prepare: support::alone_on_the_disk,
     inside: |inside| {
         support::at_the_brink(inside)?;
         let folder = inside.workspace.join("many");

@@ -9,7 +9,8 @@ pub const ATTACK: Attack = Attack {
     id: "resources/memory_hidden_files",
     wall: Wall::Memory,
     about: "hide 200 MiB in a memfd behind PR_SET_DUMPABLE, with --memory 64M",
-    flags: &["--memory", "64M"],
+    // Files in memory are files too: the limit on their size is not what is tried here.
+    flags: &["--memory", "64M", "--disk", "1G"],
     prepare: |_| Ok(()),
     inside: |inside| {
         support::at_the_brink(inside)?;

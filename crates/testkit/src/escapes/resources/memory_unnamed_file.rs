@@ -9,7 +9,8 @@ pub const ATTACK: Attack = Attack {
     id: "resources/memory_unnamed_file",
     wall: Wall::Memory,
     about: "write 200 MiB to a memfd with --memory 64M",
-    flags: &["--memory", "64M"],
+    // Files in memory are files too: the limit on their size is not what is tried here.
+    flags: &["--memory", "64M", "--disk", "1G"],
     prepare: |_| Ok(()),
     inside: |inside| {
         support::at_the_brink(inside)?;

@@ -1,34 +1,44 @@
-//! Raises its own limits, hard and soft.
+//! Raises its own limits, hard and soft, and then uses what it gained.
 
-use crate::inside::call;
+use std::fs::File;
+use std::time::Duration;
+
 use model::Wall;
 
 use super::support;
+use crate::inside::call;
 use crate::{Attack, Control};
 
 pub const ATTACK: Attack = Attack {
     id: "resources/raise_limits",
     wall: Wall::OpenFiles,
-    about: "raise limits on files, processes and file size with setrlimit and prlimit",
-    flags: &["--files", "64", "--pids", "50", "--disk", "16M"],
+    about: "raise --files 64 and --pids 50 with setrlimit and prlimit, then have 1,000 files or 300 processes",
+    flags: &["--files", "64", "--pids", "50"],
     prepare: |_| Ok(()),
     inside: |inside| {
-        let most = [1_000_000u64, 1_000_000];
-        let mut raised = Vec::new();
-        for limit in [libc::RLIMIT_NOFILE, libc::RLIMIT_NPROC, libc::RLIMIT_FSIZE, libc::RLIMIT_MEMLOCK] {
-            let limit = u64::from(limit);
-            let by_own = call(libc::SYS_setrlimit, [limit, most.as_ptr() as u64, 0, 0, 0, 0]);
-            let by_number = call(libc::SYS_prlimit64, [0, limit, most.as_ptr() as u64, 0, 0, 0]);
-            if by_own.is_ok() || by_number.is_ok() {
-                raised.push(limit);
+        for limit in [libc::RLIMIT_NOFILE, libc::RLIMIT_NPROC] {
+            for most in [[1u64 << 20; 2], [4_000; 2], [4_000, 1 << 20]] {
+                let limit = u64::from(limit);
+                let attempts = [
+                    call(libc::SYS_setrlimit, [limit, most.as_ptr() as u64, 0, 0, 0, 0]),
+                    call(libc::SYS_prlimit64, [0, limit, most.as_ptr() as u64, 0, 0, 0]),
+                ];
+                if attempts.iter().any(Result::is_ok) {
+                    break;
+                }
             }
         }
-        // Lower than before is no gain: the descriptor limit is the one that was below.
-        match raised.contains(&u64::from(libc::RLIMIT_NOFILE)) {
-            true => inside.loot(format!("raised {raised:?}")),
-            false => Ok(()),
+        let files: Vec<File> = (0..1000).map_while(|_| File::open("/dev/null").ok()).collect();
+        if files.len() == 1000 {
+            inside.loot("1,000 open files")?;
         }
+        drop(files);
+        let children = (0..300).map_while(|_| support::fork(|| support::pause(Duration::from_secs(2))).ok());
+        if children.count() == 300 {
+            inside.loot("300 processes")?;
+        }
+        Ok(())
     },
     judge: Some(support::nothing_was_gained),
-    control: Control::BareAsRoot,
+    control: Control::Bare,
 };

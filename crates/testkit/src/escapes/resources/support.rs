@@ -73,8 +73,29 @@ pub fn stopped_for_memory(field: &Field, run: &Run) -> Verdict {
     stopped_for("memory", killed, field, run)
 }
 
+/// Waits until no other attack of this kind runs: what one gives back, another seems not to have taken.
+pub fn alone_on_the_disk(field: &Field) -> io::Result<()> {
+    let lock = fs::File::create("/srv/belljar-escapes/disk.lock")?;
+    lock.lock()?;
+    field.keep(lock);
+    Ok(())
+}
+
+/// Nothing gained, and the supervisor, or the kernel, says that the disk limit was why.
 pub fn stopped_for_disk(field: &Field, run: &Run) -> Verdict {
-    stopped_for("disk", was_refused(field), field, run)
+    let verdict = stopped_for("disk", was_refused(field), field, run);
+    // Given back while we are still alone.
+    for entry in fs::read_dir(&field.workspace).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if [TRIED, "loot", "attacker"].iter().any(|kept| path.ends_with(kept)) {
+            continue;
+        }
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        if removed.is_err() {
+            return Verdict::Unclear(format!("cannot remove {}", path.display()));
+        }
+    }
+    verdict
 }
 
 pub fn stopped_for_cpu_time(field: &Field, run: &Run) -> Verdict {
@@ -148,14 +169,15 @@ pub fn burn(time: Duration) {
     }
 }
 
-/// Maps `size` bytes and touches each page.
-pub fn fill_mapping(size: usize, flags: i32, file: Option<&OwnedFd>) -> io::Result<()> {
-    let fd = file.map_or(-1, |file| file.as_raw_fd());
+/// Maps `size` bytes, of a file that is closed at once where there is one, and touches each page.
+pub fn fill_mapping(size: usize, flags: i32, file: Option<OwnedFd>) -> io::Result<()> {
+    let fd = file.as_ref().map_or(-1, |file| file.as_raw_fd());
     // SAFETY: a fresh mapping at an address of the kernel's choice.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
+    drop(file);
     touch(start.cast(), size);
     Ok(())
 }
