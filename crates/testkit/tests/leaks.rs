@@ -7,12 +7,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use belljar_testkit::Who;
 use belljar_testkit::contestant::{TEST_USER, belljar};
 
 const EACH: u64 = 500;
+const GROUP: &str = "group ";
 const WORKERS: u64 = 4;
 /// Ends are asynchronous where the supervisor was killed: the kernel, and the keeper of the groups, take a moment.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -68,6 +70,62 @@ fn what_hides_from_its_end_is_ended_with_the_supervisor() {
     }
 }
 
+#[test]
+fn the_census_sees_what_there_is_more() {
+    if skip_unless_root() {
+        return;
+    }
+    for who in [Who::Root, Who::Ordinary] {
+        let place = Place::new(who);
+        let before = place.census();
+        let mut child = place.start(&[], &["/bin/sh", "-c", "echo ready; exec sleep 60"], Stdio::piped());
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0u8; 6]).unwrap();
+        fs::write(place.root.join("tmp/forgotten"), "").unwrap();
+        let more: Vec<String> = place.census().0.difference(&before.0).cloned().collect();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(place.root.join("tmp/forgotten")).unwrap();
+        let sees = |what: &str| more.iter().any(|line| line.starts_with(what));
+        for what in ["process", "namespace net:", "namespace user:", "namespace mnt:", "file"] {
+            assert!(sees(what), "no {what} in {more:#?}");
+        }
+        // Only root has groups on a host with the older hierarchies.
+        assert!(who == Who::Ordinary || sees("group"), "no group in {more:#?}");
+        assert!(before.left_after(&place).is_empty());
+    }
+}
+
+#[test]
+#[ignore = "open: the keeper of the groups is killed with its group before it has left it, and the groups stay"]
+fn a_whole_process_group_killed_at_once_leaves_nothing_behind() {
+    if skip_unless_root() {
+        return;
+    }
+    let seed = 0x5eed_0003;
+    println!("seed {seed:#x}");
+    for who in [Who::Root, Who::Ordinary] {
+        let place = Place::new(who);
+        let before = place.census();
+        std::thread::scope(|scope| {
+            for worker in 0..WORKERS {
+                let place = &place;
+                scope.spawn(move || {
+                    let mut dice = Dice(seed ^ (worker + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                    for _ in 0..60 {
+                        let mut child = place.start(&["--write", "."], &["/bin/true"], Stdio::null());
+                        std::thread::sleep(Duration::from_micros(dice.throw() % 8_000));
+                        // SAFETY: takes integers; the group is our child's own.
+                        unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+                        child.wait().unwrap();
+                    }
+                });
+            }
+        });
+        let left = before.left_after(&place);
+        assert!(left.is_empty(), "as {who:?} with seed {seed:#x}: {left:#?}");
+    }
+}
+
 fn many_leave_nothing(who: Who, seed: u64) {
     if skip_unless_root() {
         return;
@@ -100,7 +158,7 @@ fn one(place: &Place, number: u64, dice: &mut Dice) {
     };
     if signal != 0 {
         // The attack is the moment itself, so here a wait is not a wait for something.
-        std::thread::sleep(Duration::from_micros(dice.throw() % 8_000));
+        std::thread::sleep(Duration::from_micros(dice.throw() % if number % 2 == 0 { 8_000 } else { 30_000 }));
         // SAFETY: takes integers; our own child, not yet waited for.
         unsafe { libc::kill(child.id() as i32, signal) };
     }
@@ -133,8 +191,10 @@ impl Dice {
 struct Place {
     root: PathBuf,
     who: Who,
-    /// In the environment and command line of everything we start: how ours are told from others on this machine.
+    /// In the environment of everything we start: how ours are told from others on this machine.
     mark: String,
+    /// Groups are named after their supervisors, dead or alive.
+    started: Mutex<BTreeSet<u32>>,
 }
 
 impl Place {
@@ -143,7 +203,7 @@ impl Place {
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).unwrap();
         let mark = format!("leak-{:016x}", u64::from_ne_bytes(random));
         let root = Path::new("/srv/belljar-leaks").join(&mark);
-        let place = Place { root, who, mark };
+        let place = Place { root, who, mark, started: Mutex::default() };
         for folder in ["", "work", "home", "tmp", "run", "cache", "state"] {
             let path = place.root.join(folder);
             fs::create_dir_all(&path).unwrap();
@@ -166,7 +226,10 @@ impl Place {
             let id = self.who.user_id();
             command.uid(id).gid(id).env("USER", TEST_USER);
         }
-        command.stdin(Stdio::null()).stdout(output).stderr(Stdio::null()).spawn().unwrap()
+        command.process_group(0).stdin(Stdio::null()).stdout(output).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        self.started.lock().unwrap().insert(child.id());
+        child
     }
 
     fn census(&self) -> Census {
@@ -212,17 +275,14 @@ impl Census {
         for line in fs::read_to_string("/proc/self/mountinfo").unwrap().lines() {
             found.insert(format!("mount {line}"));
         }
-        // Groups are named after their supervisor. One of another test that runs beside us is not ours.
+        let started = place.started.lock().unwrap();
         groups(Path::new("/sys/fs/cgroup"), 6, &mut |path| {
-            let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix("belljar-"));
-            let environment = number.and_then(|number| fs::read(format!("/proc/{number}/environ")).ok());
-            let others = environment.is_some_and(|text| {
-                !text.is_empty() && !text.windows(place.mark.len()).any(|part| part == place.mark.as_bytes())
-            });
-            if number.is_some() && !others {
-                found.insert(format!("group {}", path.display()));
+            let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix("belljar-")?.parse().ok());
+            if number.is_some_and(|number| started.contains(&number)) {
+                found.insert(format!("{GROUP}{}", path.display()));
             }
         });
+        drop(started);
         for folder in ["work", "home", "tmp", "run", "cache", "state"] {
             files(&place.root.join(folder), &mut found);
         }
@@ -231,9 +291,7 @@ impl Census {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let named = name.to_str().is_some_and(|name| name.contains("belljar"));
-                let of_the_user =
-                    place.who == Who::Ordinary && entry.metadata().is_ok_and(|stat| stat.uid() == place.who.user_id());
-                if named || of_the_user {
+                if named && entry.metadata().is_ok_and(|stat| stat.uid() == place.who.user_id()) {
                     found.insert(format!("file {}", entry.path().display()));
                 }
             }
@@ -250,7 +308,14 @@ impl Census {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left: Vec<String> = place.census().0.difference(&self.0).cloned().collect();
-            if left.is_empty() || Instant::now() > deadline {
+            if left.is_empty() {
+                return left;
+            }
+            if Instant::now() > deadline {
+                // Said once, by whoever left it; empty ones are not left for the next to find.
+                for path in left.iter().filter_map(|line| line.strip_prefix(GROUP)) {
+                    println!("{path}: {:?}", fs::remove_dir(path));
+                }
                 return left;
             }
             std::thread::sleep(Duration::from_millis(20));
