@@ -158,7 +158,8 @@ fn one(place: &Place, number: u64, dice: &mut Dice) {
     };
     if signal != 0 {
         // The attack is the moment itself, so here a wait is not a wait for something.
-        std::thread::sleep(Duration::from_micros(dice.throw() % if number % 2 == 0 { 8_000 } else { 30_000 }));
+        let latest = if number.is_multiple_of(2) { 8_000 } else { 30_000 };
+        std::thread::sleep(Duration::from_micros(dice.throw() % latest));
         // SAFETY: takes integers; our own child, not yet waited for.
         unsafe { libc::kill(child.id() as i32, signal) };
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use model::Wall;
 
@@ -31,7 +32,9 @@ pub const ATTACK: Attack = Attack {
             // SAFETY: takes integers.
             unsafe {
                 libc::kill(bait, libc::SIGKILL);
-                libc::kill(1, libc::SIGSTOP);
+                if !seen {
+                    libc::kill(1, libc::SIGSTOP);
+                }
                 libc::kill(target, libc::SIGKILL);
             }
         })?;
@@ -39,8 +42,16 @@ pub const ATTACK: Attack = Attack {
     },
     judge: Some(|field, run| {
         let bait = field.hint("bait").unwrap_or_default();
-        let state = fs::read_to_string(format!("/proc/{bait}/stat")).unwrap_or_default();
-        let alive = state.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'));
+        let alive = || {
+            let state = fs::read_to_string(format!("/proc/{bait}/stat")).unwrap_or_default();
+            state.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+        };
+        // Death takes a moment after the signal.
+        let deadline = Instant::now() + Duration::from_millis(500);
+        while alive() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let alive = alive();
         let reported = run.result.is_null() || run.result["outcome"] == "ran";
         match (alive, reported) {
             (false, _) => Verdict::Broken("the bait is dead".to_owned()),
