@@ -132,6 +132,8 @@ fn libc_eio() -> i32 {
 /// Waits until the payload ends, reaping every orphan and passing on what the parent signals.
 fn reap_until(payload: i32) -> i32 {
     const CHILD: i32 = rustix::process::Signal::CHILD.as_raw();
+    const STOP: i32 = rustix::process::Signal::TSTP.as_raw();
+    const FIRM_STOP: i32 = rustix::process::Signal::STOP.as_raw();
     loop {
         match or_end(signals::take_next()) {
             CHILD => {
@@ -145,6 +147,10 @@ fn reap_until(payload: i32) -> i32 {
                 }
             }
             // To the payload's whole group, as a terminal would; it may have ended this very moment.
+            // The payload's group is an orphan to the kernel, which then ignores a polite stop.
+            STOP => match process::kill(-payload, FIRM_STOP) {
+                Ok(()) | Err(_) => {}
+            },
             signal => match process::kill(-payload, signal) {
                 Ok(()) | Err(_) => {}
             },

@@ -9,7 +9,7 @@ use crate::{Enforcement, Held, Refusal, Wall};
 /// The end of every request. `Refused` is as good an answer as `Ran`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    Ran(Finished),
+    Ran(Box<Finished>),
     Refused(Refusal),
     /// The sandbox could not be raised, so nothing ran.
     NotSetUp(SetupFailure),

@@ -46,7 +46,11 @@ impl Keeper {
             let flags = libc::CLONE_VM | libc::SIGCHLD;
             libc::clone(keep, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut *charge).cast()).into()
         })?;
-        Ok(Keeper { pid: pid as i32 })
+        let pid = pid as i32;
+        // Out of the caller's process group before there is anything to keep: what ends that must not end the keeper.
+        // SAFETY: takes two integers.
+        checked(unsafe { libc::setpgid(pid, pid) }.into())?;
+        Ok(Keeper { pid })
     }
 
     pub fn pid(&self) -> i32 {
@@ -70,8 +74,6 @@ extern "C" fn keep(charge: *mut c_void) -> c_int {
 }
 
 fn watch(charge: &Charge) -> Result<(), Errno> {
-    // A signal to the caller's process group is not meant for us.
-    rustix::process::setsid()?;
     match pidfd_open(charge.ward, PidfdFlags::empty()) {
         Ok(ward) => wait_for_end(&ward)?,
         // Gone before we looked.

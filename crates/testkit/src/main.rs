@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         eprintln!("usage: belljar-escapes inside ID");
         return ExitCode::from(2);
     };
-    let attack = escapes::all().chain(escapes::kernel::KNOWN_OPEN.iter().copied()).find(|attack| attack.id == id);
+    let attack = escapes::all().chain(escapes::known_open()).find(|attack| attack.id == id);
     let (Some(attack), "inside") = (attack, mode.as_str()) else {
         eprintln!("there is no attack `{id}`");
         return ExitCode::from(2);

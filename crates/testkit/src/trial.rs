@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::attack::{Attack, Verdict};
 use crate::contestant::{Contestant, Who, built};
+use crate::escapes;
 use crate::field::{Field, Run};
 use crate::inside::{BRIEF, TRIED};
 
@@ -45,7 +46,8 @@ fn attempt(attack: &Attack, contestant: Contestant, who: Who) -> io::Result<Verd
         None => Verdict::Held,
     };
     // Silence is no proof that a wall held: the attacker must have come to its end.
-    let tried = field.workspace.join(TRIED).exists();
+    let refused = run.result["outcome"] == "refused" && escapes::REFUSED_AT_THE_DOOR.contains(&attack.id);
+    let tried = refused || field.workspace.join(TRIED).exists();
     Ok(match verdict {
         Verdict::Held if !tried => Verdict::Unclear(format!(
             "the attack did not come to its end: {:?} {}",

@@ -12,6 +12,9 @@ fn main() {
             let name = format!("{}::{}", attack.id, who.name());
             Trial::test(name, move || check(attack, who)).with_ignored_flag(!root)
         })
+        .chain(escapes::known_open().map(|attack| {
+            Trial::test(format!("known_open::{}", attack.id), move || still_open(attack)).with_ignored_flag(!root)
+        }))
         .collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
@@ -31,5 +34,14 @@ fn check(attack: &Attack, who: Who) -> Result<(), Failed> {
     match trial(attack, Contestant::Belljar, who) {
         Verdict::Held => Ok(()),
         other => Err(format!("{other:?}").into()),
+    }
+}
+
+/// A declared limit that holds now must not stay declared.
+fn still_open(attack: &Attack) -> Result<(), Failed> {
+    let verdicts = [Who::Root, Who::Ordinary].map(|who| trial(attack, Contestant::Belljar, who));
+    match verdicts.iter().any(|verdict| matches!(verdict, Verdict::Broken(_))) {
+        true => Ok(()),
+        false => Err(format!("it holds now, so move it to ATTACKS: {verdicts:?}").into()),
     }
 }

@@ -96,7 +96,6 @@ fn the_census_sees_what_there_is_more() {
 }
 
 #[test]
-#[ignore = "open: the keeper of the groups is killed with its group before it has left it, and the groups stay"]
 fn a_whole_process_group_killed_at_once_leaves_nothing_behind() {
     if skip_unless_root() {
         return;

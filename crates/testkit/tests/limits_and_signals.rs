@@ -114,7 +114,6 @@ fn wrong_usage_is_125_and_one_line_and_runs_nothing() {
 }
 
 #[test]
-#[ignore = "open: an unknown flag is taken for the command, and its absence is 127"]
 fn an_unknown_flag_is_wrong_usage() {
     let place = Place::new(everyone()[0]);
     for flags in [&["--no-such-flag"][..], &["--memry", "64M"], &["-x"]] {
@@ -249,7 +248,6 @@ fn the_time_limit_holds_and_leaves_a_shorter_command_alone() {
 }
 
 #[test]
-#[ignore = "open: the supervisor blocks in write(2) to a reader who does not read, and holds no limit meanwhile"]
 fn the_time_limit_holds_even_if_nobody_reads_the_output() {
     for who in everyone() {
         let place = Place::new(who);
@@ -261,7 +259,6 @@ fn the_time_limit_holds_even_if_nobody_reads_the_output() {
 }
 
 #[test]
-#[ignore = "open: the supervisor blocks in write(2) to a terminal that nobody reads, and holds no limit meanwhile"]
 fn the_time_limit_holds_even_if_nobody_reads_the_terminal() {
     let place = Place::new(Who::Root);
     let flags = ["-q", "-t", "--timeout", "500ms"];
@@ -272,7 +269,6 @@ fn the_time_limit_holds_even_if_nobody_reads_the_terminal() {
 }
 
 #[test]
-#[ignore = "open: the supervisor blocks in write(2) to the inner terminal, and holds no limit meanwhile"]
 fn the_time_limit_holds_even_if_the_command_reads_no_input() {
     let place = Place::new(Who::Root);
     let flags = ["-q", "-t", "--timeout", "500ms"];
@@ -334,7 +330,6 @@ fn a_command_that_ignores_sigterm_is_ended_after_a_grace() {
 }
 
 #[test]
-#[ignore = "open: a signal that waits when the mask is put back ends belljar before it has written the result"]
 fn a_signal_at_the_very_end_does_not_cost_the_result() {
     for who in everyone() {
         let place = Place::new(who);
@@ -377,7 +372,6 @@ fn nothing_outlives_a_killed_supervisor() {
 }
 
 #[test]
-#[ignore = "open: SIGTSTP reaches a group that the kernel counts as orphaned, and does not stop it"]
 fn a_stop_stops_the_command_too_and_both_go_on_together() {
     for who in everyone() {
         let place = Place::new(who);
@@ -528,7 +522,6 @@ fn no_terminal_command_passes_through_our_own_messages() {
 }
 
 #[test]
-#[ignore = "open: the name of a program that can't be executed is printed to the terminal as it is"]
 fn no_terminal_command_passes_through_the_name_of_a_program() {
     let place = Place::new(everyone()[0]);
     place.put("\x1b[2J", "\x00\x01\x02\x03 nothing that runs", 0o755);
@@ -541,7 +534,6 @@ fn no_terminal_command_passes_through_the_name_of_a_program() {
 }
 
 #[test]
-#[ignore = "open: a result file in a writable place can be replaced by the command"]
 fn a_result_is_never_what_the_command_wrote() {
     for who in everyone() {
         let place = Place::new(who);
@@ -571,7 +563,6 @@ fn a_command_that_fills_the_result_file_first_leaves_valid_json() {
 // ---- limits that others must not trip
 
 #[test]
-#[ignore = "open: what others write on the same filesystem is taken for the command's"]
 fn what_others_write_does_not_end_a_run() {
     if skip_unless_root() {
         return;
@@ -596,7 +587,6 @@ fn what_others_write_does_not_end_a_run() {
 }
 
 #[test]
-#[ignore = "open: a group of the same name is taken for ours, and its members are killed"]
 fn a_group_of_somebody_else_is_left_alone() {
     let parent = Path::new("/sys/fs/cgroup/memory");
     if skip_unless_root() || !parent.join("memory.limit_in_bytes").exists() {

@@ -341,6 +341,7 @@ const CREATES: u32 = 0o100 | 0o20000000;
 const CREATES: u32 = 0o100 | 0o20000000;
 
 const RLIMIT_CORE: u32 = 4;
+const PR_SET_DUMPABLE: u32 = 4;
 const RENAME_WHITEOUT: u32 = 4;
 const F_SETLEASE: u32 = 1024;
 const F_NOTIFY: u32 = 1026;
@@ -358,7 +359,7 @@ const REFUSED_CONTROLS: &[(u32, &str)] = &[
 
 /// Options of prctl(2), first and last of each run: about the caller's own name, signals, memory and threads.
 const ALLOWED_PRCTL: &[(u32, u32)] = &[
-    (1, 4),                     // death signal, dumpable
+    (1, 3),                     // death signal, reading dumpable
     (7, 8),                     // keeping capabilities, of which there are none
     (15, 16),                   // name
     (21, 23),                   // seccomp; reading the bounding set
@@ -502,6 +503,8 @@ pub fn answer(asked: &Asked) -> Answer {
     match Call::new(asked.number as usize) {
         // Programs that guard secrets switch core files off and give up if they can't. They are off.
         Some(Call::prlimit64) | Some(Call::setrlimit) => Answer::Pretend,
+        // Nor who may inspect them: nobody else is there, and we must be able to measure them.
+        Some(Call::prctl) if asked.arguments[0] as u32 == PR_SET_DUMPABLE => Answer::Pretend,
         // A call newer than our list: its users know how to do without.
         None => Answer::Fail(ENOSYS),
         Some(_) => Answer::Fail(EPERM),

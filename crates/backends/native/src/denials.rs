@@ -73,5 +73,5 @@ fn program_of(thread: i32) -> String {
     let name = std::fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
     let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned();
     // The guest chooses its name: nothing of it may reach a terminal as it is.
-    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    name.chars().map(|letter| if letter == ' ' || letter.is_ascii_graphic() { letter } else { '?' }).collect()
 }

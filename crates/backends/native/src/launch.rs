@@ -31,7 +31,6 @@ pub struct Raised {
     pub pumps: Pumps,
     pub input: Input,
     pub signals: OwnedFd,
-    pub mask: signals::Mask,
     pub started: Instant,
     pub clock: Clock,
     /// No pid namespace ends the rest with the first process: we must.
@@ -64,12 +63,7 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     let mut clock = Clock::new(trace);
     check_descriptors()?;
     let alone = Alone::prove().map_err(cannot("start from here"))?;
-    let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal).map_err(cannot("make pipes"))?;
-    let input = Input::prepare(powers.command.terminal).map_err(cannot("make pipes"))?;
-    let payload = payload(powers).map_err(cannot("pass on the command"))?;
-    let mask = signals::block_all().map_err(cannot("block signals"))?;
-    let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
-    clock.lap("parent: begin");
+    // First of all: its keeper gets a copy of every descriptor there is, and a pipe it holds would never end.
     let group = match &blueprint.ceiling {
         None => None,
         Some(ceiling) => {
@@ -77,6 +71,19 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
         }
     };
     clock.lap("parent: make the control group");
+    let ends = || -> Result<_, SetupFailure> {
+        let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal).map_err(cannot("make pipes"))?;
+        let input = Input::prepare(powers.command.terminal).map_err(cannot("make pipes"))?;
+        let payload = payload(powers).map_err(cannot("pass on the command"))?;
+        let mask = signals::block_all().map_err(cannot("block signals"))?;
+        let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
+        Ok((pumps, input, payload, mask, signals))
+    };
+    let (pumps, input, payload, mask, signals) = match ends() {
+        Ok(ends) => ends,
+        Err(failed) => return Err(undo(group, failed)),
+    };
+    clock.lap("parent: begin");
 
     let began = enter_groups(&mut blueprint, group.as_ref())
         .and_then(|()| {
@@ -119,7 +126,6 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
         pumps,
         input,
         signals,
-        mask,
         started,
         clock,
         sweep,

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -22,7 +22,12 @@ struct Pump {
     child: Option<OwnedFd>,
     error: bool,
     left: u64,
+    /// Read, and not yet taken by the caller. Nothing more is read until it is.
+    waiting: Vec<u8>,
 }
+
+/// A pipe that is ready takes this much without blocking. We must never block: the limits are ours to hold.
+const AT_ONCE: usize = 4096;
 
 impl Pumps {
     /// None unless there is a reason: then the child has the caller's own descriptors, and we cost nothing.
@@ -31,7 +36,8 @@ impl Pumps {
         for (error, fd) in [(false, rustix::stdio::stdout()), (true, rustix::stdio::stderr())] {
             if !terminal && (limit.is_some() || is_file(fd)) {
                 let (from, child) = pipe_with(PipeFlags::CLOEXEC)?;
-                pumps.push(Pump { from, child: Some(child), error, left: limit.unwrap_or(u64::MAX) });
+                let left = limit.unwrap_or(u64::MAX);
+                pumps.push(Pump { from, child: Some(child), error, left, waiting: Vec::new() });
             }
         }
         Ok(Pumps { pumps, dropped: 0 })
@@ -53,11 +59,15 @@ impl Pumps {
         self
     }
 
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.pumps.iter().map(|pump| pump.from.as_fd())
+    /// What to wait for: a descriptor, and whether to write to it rather than read.
+    pub fn wanted(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
+        self.pumps.iter().map(|pump| match pump.waiting.is_empty() {
+            true => (pump.from.as_fd(), false),
+            false => (pump.to(), true),
+        })
     }
 
-    /// Moves what is there now; pipes that have ended are forgotten.
+    /// Moves what can be moved without waiting; pipes that have ended are forgotten.
     pub fn pump(&mut self) -> io::Result<()> {
         let dropped = &mut self.dropped;
         let mut failed = None;
@@ -71,55 +81,86 @@ impl Pumps {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Moves all that is left, once nobody can write any more.
-    pub fn drain(&mut self) -> io::Result<()> {
+    /// Moves all that is left, once nobody can write any more. Waits for the caller to take it only if `patient`, and
+    /// not past a signal.
+    pub fn drain(&mut self, patient: bool, signals: BorrowedFd<'_>) -> io::Result<()> {
         while !self.pumps.is_empty() {
             self.pump()?;
+            if self.pumps.is_empty() {
+                return Ok(());
+            }
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let mut list = vec![PollFd::from_borrowed_fd(signals, PollFlags::IN)];
+            list.extend(
+                self.wanted()
+                    .map(|(fd, out)| PollFd::from_borrowed_fd(fd, if out { PollFlags::OUT } else { PollFlags::IN })),
+            );
+            poll(&mut list, if patient { None } else { Some(&now) })?;
+            let moving = list[1..].iter().any(|fd| !fd.revents().is_empty());
+            let asked_to_end =
+                list[0].revents().contains(PollFlags::IN) && sys::signals::read(signals)?.is_some_and(ends);
+            if asked_to_end || !moving && !patient {
+                self.dropped += self.pumps.iter().map(|pump| pump.waiting.len() as u64).sum::<u64>();
+                return Ok(());
+            }
         }
         Ok(())
     }
 }
 
+/// Signals that mean: stop waiting.
+fn ends(signal: i32) -> bool {
+    matches!(signal, 1 | 2 | 3 | 15)
+}
+
 impl Pump {
+    fn to(&self) -> BorrowedFd<'static> {
+        if self.error { rustix::stdio::stderr() } else { rustix::stdio::stdout() }
+    }
+
     /// False at the end.
     fn once(&mut self, dropped: &mut u64) -> io::Result<bool> {
-        let mut ready = [PollFd::new(&self.from, PollFlags::IN)];
-        if rustix::event::poll(&mut ready, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }))? == 0 {
-            return Ok(true);
-        }
-        let mut buffer = [0u8; 64 << 10];
-        let read = match rustix::io::read(&self.from, &mut buffer) {
-            Ok(0) => return Ok(false),
-            Ok(read) => read,
-            Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
-            Err(error) => return Err(error.into()),
-        };
-        let pass = usize::try_from(self.left).unwrap_or(usize::MAX).min(read);
-        self.left -= pass as u64;
-        *dropped += (read - pass) as u64;
-        let to = if self.error { rustix::stdio::stderr() } else { rustix::stdio::stdout() };
-        if let Err(error) = write_all(to, &buffer[..pass]) {
-            if error != Errno::PIPE {
-                return Err(error.into());
+        if self.waiting.is_empty() {
+            if !is_ready(self.from.as_fd(), PollFlags::IN)? {
+                return Ok(true);
             }
-            // The reader has gone. The child is not to be stopped by that; what it still says is dropped.
-            self.left = 0;
-            *dropped += pass as u64;
+            let mut buffer = [0u8; 64 << 10];
+            let read = match rustix::io::read(&self.from, &mut buffer) {
+                Ok(0) => return Ok(false),
+                Ok(read) => read,
+                Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            };
+            let pass = usize::try_from(self.left).unwrap_or(usize::MAX).min(read);
+            self.left -= pass as u64;
+            *dropped += (read - pass) as u64;
+            self.waiting.extend_from_slice(&buffer[..pass]);
+        }
+        while !self.waiting.is_empty() && is_ready(self.to(), PollFlags::OUT)? {
+            match rustix::io::write(self.to(), &self.waiting[..self.waiting.len().min(AT_ONCE)]) {
+                Ok(written) => {
+                    self.waiting.drain(..written);
+                }
+                Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
+                // The reader has gone. The child is not to be stopped by that; what it still says is dropped.
+                Err(Errno::PIPE) => {
+                    *dropped += self.waiting.len() as u64;
+                    self.waiting.clear();
+                    self.left = 0;
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(true)
     }
 }
 
-pub fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match rustix::io::write(to, bytes) {
-            Ok(written) => bytes = &bytes[written..],
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                rustix::event::poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], None)?;
-            }
-            Err(error) => return Err(error),
-        }
+/// Whether a descriptor can be read or written right now.
+pub fn is_ready(fd: BorrowedFd<'_>, flags: PollFlags) -> io::Result<bool> {
+    let mut one = [PollFd::from_borrowed_fd(fd, flags)];
+    match poll(&mut one, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
-    Ok(())
 }

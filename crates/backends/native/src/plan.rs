@@ -120,8 +120,9 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     }
     let processors = by_affinity(limits, host);
     let options = calls::Options { no_sockets: false, fixed_affinity: processors.is_some() };
-    steps.push(Step::Filter(filter::compile(&calls::rules(options))));
+    // Before the filter, which keeps the payload from doing the same.
     steps.push(Step::ForbidInspection);
+    steps.push(Step::Filter(filter::compile(&calls::rules(options))));
 
     let namespaces = Namespaces {
         user: true,
@@ -169,8 +170,9 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     steps.push(Step::Restrict(landlock));
     let processors = by_affinity(limits, host);
     let options = calls::Options { no_sockets: true, fixed_affinity: processors.is_some() };
-    steps.push(Step::Filter(filter::compile(&calls::rules(options))));
+    // Before the filter, which keeps the payload from doing the same.
     steps.push(Step::ForbidInspection);
+    steps.push(Step::Filter(filter::compile(&calls::rules(options))));
     Ok(Blueprint { namespaces: Namespaces::NONE, maps: None, trees: Vec::new(), ceiling, processors, steps })
 }
 

@@ -41,19 +41,18 @@ impl model::Sandbox for Supervised {
         let reaped = end(&raised);
         raised.clock.lap("parent: end the namespaces");
         drop(terminal);
-        let drained = raised.pumps.drain();
+        // Signals stay blocked to our end: one that arrives now must not cost the result.
+        let drained = raised.pumps.drain(overrun.is_none(), raised.signals.as_fd());
         let elapsed = raised.started.elapsed();
         let memory = raised.group.as_ref().and_then(Group::peak_memory);
         let kills = raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
         let removed = raised.group.take().map_or(Ok(()), Group::remove);
         raised.clock.lap("parent: read and remove the control group");
-        let restored = signals::restore(&raised.mask);
 
         let well = watched
             .map_err(|error| ("watch it", error))
             .and(drained.map_err(|error| ("pass its output on", error)))
             .and(removed.map_err(|error| ("remove its control group", error)))
-            .and(restored.map_err(|error| ("restore signals", error)))
             .and(reaped.map_err(|error| ("end it", error)));
         let (first, used) = match well {
             Ok(reaped) => reaped,
@@ -81,7 +80,7 @@ impl model::Sandbox for Supervised {
             .filter(|holding| holding.held != model::Held::Fully)
             .map(|holding| (holding.wall, holding.held.clone()))
             .collect();
-        Outcome::Ran(Finished {
+        Outcome::Ran(Box::new(Finished {
             exit,
             overrun: overrun.or(out_of_memory.then_some(Overrun::Memory)),
             usage: Usage {
@@ -98,7 +97,7 @@ impl model::Sandbox for Supervised {
             accepted_gaps: accepted,
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
-        })
+        }))
     }
 }
 
@@ -149,19 +148,18 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(mut raised: Raised, grant: &Grant) -> Watch {
+    fn new(raised: Raised, grant: &Grant) -> Watch {
         let limits = &grant.powers().limits;
         if let Some(listener) = &raised.listener {
             // Only for speed: older kernels answer no, and nothing changes.
             seccomp::prefer_same_cpu(listener.as_fd());
         }
-        let terminal = raised.terminal.take().map(Terminal::new);
         Watch {
             deadline: limits.wall_time.map(|time| raised.started + time),
             measure: Measure::new(raised.pid, grant, raised.group.is_some()),
             raised,
             denials: Denials::default(),
-            terminal,
+            terminal: None,
             grace: None,
             interrupts: (0, Instant::now()),
             ended: None,
@@ -171,6 +169,9 @@ impl Watch {
     }
 
     fn until_the_end(&mut self) -> io::Result<()> {
+        if let Some(inner) = self.raised.terminal.take() {
+            self.terminal = Some(Terminal::new(inner)?);
+        }
         loop {
             let now = Instant::now();
             if let Some(overrun) = self.overrun_at(now)? {
@@ -221,13 +222,20 @@ impl Watch {
         let mut sources: Vec<(What, BorrowedFd<'_>)> =
             vec![(What::Wire, self.raised.wire.as_fd()), (What::Signal, self.raised.signals.as_fd())];
         sources.extend(self.raised.listener.iter().map(|listener| (What::Refused, listener.as_fd())));
-        sources.extend(self.raised.pumps.descriptors().map(|pump| (What::Output, pump)));
+        sources.extend(
+            self.raised.pumps.wanted().map(|(pump, out)| (if out { What::OutputTo } else { What::Output }, pump)),
+        );
         sources.extend(self.raised.input.descriptor().map(|input| (What::Input, input)));
-        sources.extend(self.terminal.iter().flat_map(|terminal| terminal.descriptors().map(|fd| (What::Terminal, fd))));
+        let terminal = self.terminal.iter().flat_map(Terminal::wanted);
+        sources.extend(terminal.map(|(fd, out)| (if out { What::TerminalTo } else { What::Terminal }, fd)));
         let mut list: Vec<_> = sources
             .iter()
             .map(|(what, fd)| {
-                let flags = if *what == What::Input { PollFlags::OUT } else { PollFlags::IN };
+                let flags = if matches!(what, What::Input | What::OutputTo | What::TerminalTo) {
+                    PollFlags::OUT
+                } else {
+                    PollFlags::IN
+                };
                 PollFd::from_borrowed_fd(*fd, flags)
             })
             .collect();
@@ -250,8 +258,8 @@ impl Watch {
                 .zip(&list)
                 .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
             input: is_ready(What::Input),
-            output: is_ready(What::Output),
-            terminal: is_ready(What::Terminal),
+            output: is_ready(What::Output) || is_ready(What::OutputTo),
+            terminal: is_ready(What::Terminal) || is_ready(What::TerminalTo),
         })
     }
 
@@ -292,7 +300,7 @@ impl Watch {
             }
             SIGTSTP | SIGTTIN | SIGTTOU => {
                 // As in a shell: the whole job stops, we last; and all go on together.
-                self.tell(SIGSTOP_TO_GROUP)?;
+                self.tell(SIGTSTP)?;
                 signals::stop_self()?;
                 return self.tell(SIGCONT);
             }
@@ -320,8 +328,6 @@ const SIGTSTP: i32 = 20;
 const SIGTTIN: i32 = 21;
 const SIGTTOU: i32 = 22;
 const SIGWINCH: i32 = 28;
-/// The first process of a pid namespace can't be stopped, but it passes this on, and stopping is its default.
-const SIGSTOP_TO_GROUP: i32 = SIGTSTP;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
@@ -330,7 +336,9 @@ enum What {
     Refused,
     Input,
     Output,
+    OutputTo,
     Terminal,
+    TerminalTo,
 }
 
 struct Ready {

@@ -3,41 +3,55 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 
-use crate::output::write_all;
+use crate::output::is_ready;
 
 pub struct Terminal {
     inner: OwnedFd,
     /// What the caller's terminal was set to, to be put back.
     before: Option<Termios>,
+    /// Typed and not yet taken; shown and not yet taken. Nothing more is read on a side until it is.
+    typed: Vec<u8>,
+    shown: Vec<u8>,
     input_open: bool,
     output_open: bool,
 }
 
+/// A terminal that is ready takes this much without blocking. We must never block: the limits are ours to hold.
+const AT_ONCE: usize = 256;
+
 impl Terminal {
-    pub fn new(inner: OwnedFd) -> Terminal {
+    pub fn new(inner: OwnedFd) -> io::Result<Terminal> {
+        rustix::io::ioctl_fionbio(&inner, true)?;
         let caller = rustix::stdio::stdin();
-        let before = tcgetattr(caller).ok();
-        if let Some(before) = &before {
-            let mut raw = before.clone();
+        let mut before = tcgetattr(caller).ok();
+        if let Some(set) = &before {
+            let mut raw = set.clone();
             raw.make_raw();
             // A terminal that can't be made raw still works, line by line.
             if tcsetattr(caller, OptionalActions::Now, &raw).is_err() {
-                return Terminal { inner, before: None, input_open: true, output_open: true };
+                before = None;
             }
         }
-        let terminal = Terminal { inner, before, input_open: true, output_open: true };
-        match terminal.resize() {
-            Ok(()) | Err(_) => terminal,
-        }
+        let terminal =
+            Terminal { inner, before, typed: Vec::new(), shown: Vec::new(), input_open: true, output_open: true };
+        terminal.resize()?;
+        Ok(terminal)
     }
 
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let input = self.input_open.then(rustix::stdio::stdin);
-        let output = self.output_open.then(|| self.inner.as_fd());
+    /// What to wait for: a descriptor, and whether to write to it rather than read.
+    pub fn wanted(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
+        let input = match self.typed.is_empty() {
+            true => self.input_open.then(|| (rustix::stdio::stdin(), false)),
+            false => Some((self.inner.as_fd(), true)),
+        };
+        let output = match self.shown.is_empty() {
+            true => self.output_open.then(|| (self.inner.as_fd(), false)),
+            false => Some((rustix::stdio::stdout(), true)),
+        };
         input.into_iter().chain(output)
     }
 
@@ -51,62 +65,68 @@ impl Terminal {
         Ok(())
     }
 
-    /// Moves what is there now, both ways.
+    /// Moves what can be moved without waiting, both ways.
     pub fn pump(&mut self) -> io::Result<()> {
         let mut buffer = [0u8; 16 << 10];
-        if self.input_open && is_ready(rustix::stdio::stdin())? {
+        if self.typed.is_empty() && self.input_open && is_ready(rustix::stdio::stdin(), PollFlags::IN)? {
             match rustix::io::read(rustix::stdio::stdin(), &mut buffer) {
                 Ok(0) => {
                     self.input_open = false;
                     // Typed at the end of input, as a person would.
-                    write_all(self.inner.as_fd(), &[4])?;
+                    self.typed.push(4);
                 }
-                Ok(read) => write_all(self.inner.as_fd(), &buffer[..read])?,
+                Ok(read) => self.typed.extend_from_slice(&buffer[..read]),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(Errno::IO) => self.input_open = false,
                 Err(error) => return Err(error.into()),
             }
         }
-        if self.output_open && is_ready(self.inner.as_fd())? {
-            self.show(&mut buffer)?;
+        if !self.typed.is_empty() {
+            match rustix::io::write(&self.inner, &self.typed) {
+                Ok(written) => drop(self.typed.drain(..written)),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(Errno::IO) => self.typed.clear(),
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(())
+        self.show(&mut buffer)
     }
 
     fn show(&mut self, buffer: &mut [u8]) -> io::Result<()> {
-        match rustix::io::read(&self.inner, &mut *buffer) {
-            Ok(read) if read > 0 => match write_all(rustix::stdio::stdout(), &buffer[..read]) {
-                Ok(()) | Err(Errno::PIPE) => Ok(()),
-                Err(error) => Err(error.into()),
-            },
-            Err(Errno::INTR | Errno::AGAIN) => Ok(()),
-            // Nobody has the inner side open any more.
-            Ok(_) | Err(Errno::IO) => {
-                self.output_open = false;
-                Ok(())
+        if self.shown.is_empty() && self.output_open {
+            match rustix::io::read(&self.inner, &mut *buffer) {
+                Ok(read) if read > 0 => self.shown.extend_from_slice(&buffer[..read]),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                // Nobody has the inner side open any more.
+                Ok(_) | Err(Errno::IO) => self.output_open = false,
+                Err(error) => return Err(error.into()),
             }
-            Err(error) => Err(error.into()),
         }
+        while !self.shown.is_empty() && is_ready(rustix::stdio::stdout(), PollFlags::OUT)? {
+            match rustix::io::write(rustix::stdio::stdout(), &self.shown[..self.shown.len().min(AT_ONCE)]) {
+                Ok(written) => drop(self.shown.drain(..written)),
+                Err(Errno::INTR | Errno::AGAIN) => return Ok(()),
+                Err(Errno::PIPE) => self.shown.clear(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        // What was said at the very end is still shown, as far as somebody takes it.
         let mut buffer = [0u8; 16 << 10];
-        while self.output_open && matches!(is_ready(self.inner.as_fd()), Ok(true)) && self.show(&mut buffer).is_ok() {}
+        while self.output_open && self.show(&mut buffer).is_ok() && self.shown.is_empty() {
+            if !matches!(is_ready(self.inner.as_fd(), PollFlags::IN), Ok(true)) {
+                break;
+            }
+        }
         if let Some(before) = &self.before
-            && tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, before).is_err()
+            && tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before).is_err()
         {
             // The caller's terminal has gone away; there is nothing to put back.
         }
-    }
-}
-
-fn is_ready(fd: BorrowedFd<'_>) -> io::Result<bool> {
-    let mut one = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-    match poll(&mut one, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }

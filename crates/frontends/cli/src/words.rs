@@ -5,10 +5,25 @@ use std::time::Duration;
 
 /// One line. Whoever does not listen any more misses nothing that the exit code does not say.
 pub fn say(line: &str) {
-    let line = line.trim_end_matches('\n');
+    let line = plain(line.trim_end_matches('\n'));
     match writeln!(std::io::stderr(), "{line}") {
         Ok(()) | Err(_) => {}
     }
+}
+
+/// Names and paths in our words are other people's: nothing of them may command a terminal or turn the line around.
+fn plain(text: &str) -> String {
+    let commands = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    let turns = |letter: char| matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let mut result = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if commands(letter) || turns(letter) {
+            result.extend(letter.escape_unicode());
+        } else {
+            result.push(letter);
+        }
+    }
+    result
 }
 
 /// To standard output, for what was asked for; false if nobody listens.

@@ -9,3 +9,13 @@ use crate::Attack;
 pub fn all() -> impl Iterator<Item = &'static Attack> {
     files::ATTACKS.iter().chain(kernel::ATTACKS).chain(resources::ATTACKS).copied()
 }
+
+/// Attacks that succeed, and are declared as limits in THREATS.md. Tried all the same: one that no longer succeeds
+/// belongs among the others.
+pub fn known_open() -> impl Iterator<Item = &'static Attack> {
+    files::KNOWN_OPEN.iter().chain(kernel::KNOWN_OPEN).chain(resources::KNOWN_OPEN).copied()
+}
+
+/// Attacks that belljar may answer by not starting at all: what they ask for is refused at the door.
+pub const REFUSED_AT_THE_DOOR: &[&str] =
+    &["files/stores_in_a_granted_home", "files/stores_made_later", "files/stores_behind_links"];

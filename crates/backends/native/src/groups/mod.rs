@@ -87,7 +87,10 @@ pub struct Group {
 impl Group {
     /// `None` where there is nowhere to make one.
     pub fn make(placement: &Placement, ceiling: &Ceiling, alone: Alone) -> io::Result<Option<Group>> {
-        let name = format!("belljar-{}", rustix::process::getpid().as_raw_nonzero());
+        let mut random = [0u8; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let name =
+            format!("belljar-{}-{:016x}", rustix::process::getpid().as_raw_nonzero(), u64::from_le_bytes(random));
         let folders = placement.folders(&name, ceiling);
         if folders.is_empty() {
             return Ok(None);
@@ -107,13 +110,7 @@ impl Group {
 
     fn fill(&mut self, placement: &Placement, ceiling: &Ceiling) -> io::Result<()> {
         for folder in &self.folders {
-            match std::fs::create_dir(folder) {
-                // Of somebody who had our number and was killed together with their keeper.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => keeper::remove(&name_of(folder)?)
-                    .and_then(|()| std::fs::create_dir(folder))
-                    .map_err(|error| naming("replace", folder, error))?,
-                made => made.map_err(|error| naming("make", folder, error))?,
-            }
+            std::fs::create_dir(folder).map_err(|error| naming("make", folder, error))?;
         }
         match placement {
             Placement::Unified { .. } => self.unified = Some(v2::fill(&self.folders[0], ceiling)?),

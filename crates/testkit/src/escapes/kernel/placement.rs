@@ -8,7 +8,7 @@ use crate::{Attack, Control};
 pub const ATTACK: Attack = Attack {
     id: "kernel/placement",
     wall: Wall::SystemCalls,
-    about: "reach move_pages(2), migrate_pages(2), mbind(2), set_mempolicy(2) and memfd_secret(2)",
+    about: "reach move_pages(2), migrate_pages(2) and memfd_secret(2)",
     flags: &[],
     prepare: |_| Ok(()),
     inside: |inside| {
@@ -17,8 +17,6 @@ pub const ATTACK: Attack = Attack {
             &[
                 ("move_pages", libc::SYS_move_pages, [0, 0, 0, 0, 0, 0]),
                 ("migrate_pages", libc::SYS_migrate_pages, [BAD, 0, 0, 0, 0, 0]),
-                ("mbind", libc::SYS_mbind, [1, 1, 0, 0, 0, 0]),
-                ("set_mempolicy", libc::SYS_set_mempolicy, [0, 0, 0, 0, 0, 0]),
                 ("set_mempolicy_home_node", 450, [1, 1, 0, 1, 0, 0]),
                 ("memfd_secret", 447, [0, 0, 0, 0, 0, 0]),
             ],

@@ -1,0 +1,86 @@
+//! Limits that nothing in the kernel holds here: looked at again and again, and the run ended when one is over.
+//!
+//! A look is cheap or bounded: whoever makes much to look at must not delay the deadline, which is looked at in between.
+
+mod disk;
+mod tree;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use model::{Access, Grant, Overrun};
+
+use crate::groups::Group;
+use disk::Disk;
+use tree::Tree;
+
+/// How often: soon at first, because a leak is fastest in its first second, and never so often that it costs.
+const SOONEST: Duration = Duration::from_millis(10);
+const LATEST: Duration = Duration::from_millis(100);
+/// The longest that one look at one thing may take.
+const BUDGET: Duration = Duration::from_millis(20);
+
+pub struct Measure {
+    memory: Option<u64>,
+    cpu_time: Option<Duration>,
+    tree: Tree,
+    disks: Vec<Disk>,
+    next: Option<Instant>,
+    pause: Duration,
+}
+
+impl Measure {
+    pub fn new(first: i32, grant: &Grant, grouped: bool) -> Measure {
+        let powers = grant.powers();
+        let limits = &powers.limits;
+        let writable = powers.files.places.iter().filter(|place| place.access == Access::Write);
+        let disks: Vec<Disk> = writable.map(|place| Disk::new(&place.path, limits.disk, limits.inodes)).collect();
+        let memory = (!grouped).then_some(limits.memory);
+        let cpu_time = limits.cpu_time;
+        let needed = memory.is_some() || cpu_time.is_some() || !disks.is_empty();
+        Measure {
+            memory,
+            cpu_time,
+            tree: Tree::new(first),
+            disks,
+            next: needed.then(|| Instant::now() + SOONEST),
+            pause: SOONEST,
+        }
+    }
+
+    /// When to look again.
+    pub fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Looks, if it is time to, and says which limit is over.
+    pub fn overrun(&mut self, now: Instant, group: Option<&Group>) -> io::Result<Option<Overrun>> {
+        if self.next.is_none_or(|next| now < next) {
+            return Ok(None);
+        }
+        self.pause = (self.pause * 2).min(LATEST);
+        let over = self.look(group)?;
+        self.next = Some(Instant::now() + self.pause);
+        Ok(over)
+    }
+
+    fn look(&mut self, group: Option<&Group>) -> io::Result<Option<Overrun>> {
+        let by_group = group.and_then(Group::cpu_time);
+        let of_tree = self.memory.is_some() || self.cpu_time.is_some() && by_group.is_none() || !self.disks.is_empty();
+        if of_tree {
+            self.tree.look(self.memory, BUDGET);
+        }
+        if self.memory.is_some_and(|limit| self.tree.memory > limit) {
+            return Ok(Some(Overrun::Memory));
+        }
+        if self.cpu_time.is_some_and(|limit| by_group.unwrap_or(self.tree.cpu_time) > limit) {
+            return Ok(Some(Overrun::CpuTime));
+        }
+        for disk in &mut self.disks {
+            if disk.is_over(&self.tree.removed_files, BUDGET)? {
+                return Ok(Some(Overrun::Disk));
+            }
+        }
+        Ok(None)
+    }
+}

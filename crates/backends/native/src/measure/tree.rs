@@ -1,0 +1,149 @@
+//! What all processes below the first one use together, from /proc.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// From linux/magic.h.
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+
+pub struct Tree {
+    first: i32,
+    pub memory: u64,
+    pub cpu_time: Duration,
+    /// Files that are open and have no name any more: device and bytes.
+    pub removed_files: Vec<(u64, u64)>,
+    /// What each process had used when last seen; those who are gone keep it.
+    used: HashMap<(i32, u64), Duration>,
+    /// Where to go on looking at descriptors, when there are too many for one look.
+    turn: usize,
+    ticks_per_second: u64,
+}
+
+impl Tree {
+    pub fn new(first: i32) -> Tree {
+        Tree {
+            first,
+            memory: 0,
+            cpu_time: Duration::ZERO,
+            removed_files: Vec::new(),
+            used: HashMap::new(),
+            turn: 0,
+            ticks_per_second: rustix::param::clock_ticks_per_second().max(1),
+        }
+    }
+
+    /// Looks at everything once. A process that ends meanwhile counts for nothing: it holds nothing any more.
+    pub fn look(&mut self, memory_limit: Option<u64>, budget: Duration) {
+        let started = Instant::now();
+        let processes = self.processes();
+        let mut upper = 0;
+        for process in &processes {
+            upper += resident(process);
+            if let Some((key, used)) = self.used_by(process) {
+                self.used.insert(key, used);
+            }
+        }
+        self.cpu_time = self.used.values().sum();
+        // What is shared was counted once a process: look closer only if even that would be too much.
+        if memory_limit.is_some_and(|limit| upper > limit) {
+            upper = processes.iter().map(|process| share(process).unwrap_or_else(|| resident(process))).sum();
+        }
+        self.memory = upper + self.files(&processes, started, budget);
+    }
+
+    fn processes(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut waiting = vec![self.first];
+        let mut seen = HashSet::new();
+        while let Some(pid) = waiting.pop() {
+            if !seen.insert(pid) {
+                continue;
+            }
+            let folder = PathBuf::from(format!("/proc/{pid}"));
+            let Ok(threads) = std::fs::read_dir(folder.join("task")) else { continue };
+            for thread in threads.flatten() {
+                let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+                waiting.extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+            }
+            found.push(folder);
+        }
+        found
+    }
+
+    /// Its own time and that of the children it has waited for.
+    fn used_by(&self, process: &Path) -> Option<((i32, u64), Duration)> {
+        let stat = std::fs::read_to_string(process.join("stat")).ok()?;
+        let pid = stat.split(' ').next()?.parse().ok()?;
+        let fields: Vec<u64> =
+            stat.rsplit_once(')')?.1.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+        // proc(5): utime, stime, cutime and cstime are fields 14 to 17, starttime is 22; these begin with field 3.
+        let ticks: u64 = fields.get(11..15)?.iter().sum();
+        Some(((pid, *fields.get(19)?), Duration::from_millis(ticks * 1000 / self.ticks_per_second)))
+    }
+
+    /// Files in memory that no process needs to have mapped: the private filesystem as a whole, and unnamed ones.
+    fn files(&mut self, processes: &[PathBuf], started: Instant, budget: Duration) -> u64 {
+        let mut seen = HashSet::new();
+        let mut bytes = processes.iter().find_map(|process| private_filesystem(process)).unwrap_or(0);
+        self.removed_files.clear();
+        self.turn = self.turn.wrapping_add(1);
+        let offset = self.turn % processes.len().max(1);
+        let in_turn = processes.iter().cycle().skip(offset).take(processes.len());
+        for process in in_turn {
+            let Ok(descriptors) = std::fs::read_dir(process.join("fd")) else { continue };
+            for descriptor in descriptors.flatten() {
+                if started.elapsed() > budget {
+                    return bytes;
+                }
+                let path = descriptor.path();
+                let Ok(target) = std::fs::read_link(&path) else { continue };
+                let target = target.as_os_str().as_encoded_bytes();
+                let unnamed = target.starts_with(b"/memfd:");
+                if (unnamed || target.ends_with(b" (deleted)"))
+                    && let Ok(stat) = std::fs::metadata(&path)
+                    && stat.is_file()
+                    && seen.insert((stat.dev(), stat.ino()))
+                {
+                    match unnamed {
+                        true => bytes += stat.blocks() * 512,
+                        false => self.removed_files.push((stat.dev(), stat.blocks() * 512)),
+                    }
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// Memory of its own and shared with others of the sandbox, from a thread that lives: the first may have ended.
+fn resident(process: &Path) -> u64 {
+    let threads = std::fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    threads
+        .map(|thread| {
+            let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            kilobytes(&status, "RssAnon:") + kilobytes(&status, "RssShmem:")
+        })
+        .find(|bytes| *bytes > 0)
+        .unwrap_or(0)
+}
+
+/// Its fair share: what it shares with others is counted in parts.
+fn share(process: &Path) -> Option<u64> {
+    let rollup = std::fs::read_to_string(process.join("smaps_rollup")).ok()?;
+    Some(kilobytes(&rollup, "Pss_Anon:") + kilobytes(&rollup, "Pss_Shmem:"))
+}
+
+fn kilobytes(text: &str, key: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// What is in the filesystem that holds the sandbox's /tmp, seen through a process's own root.
+fn private_filesystem(process: &Path) -> Option<u64> {
+    let inside = process.join("root/tmp");
+    let space = rustix::fs::statfs(&inside).ok()?;
+    let own = std::fs::metadata(&inside).ok()?.dev() != std::fs::metadata("/tmp").map_or(0, |stat| stat.dev());
+    (own && space.f_type == TMPFS).then(|| (space.f_blocks - space.f_bfree) * space.f_bsize as u64)
+}
