@@ -63,6 +63,15 @@ impl Table {
         Table { title: title.into(), head: head.iter().map(|word| (*word).to_owned()).collect(), rows: Vec::new() }
     }
 
+    /// Too few samples hold no threshold.
+    pub fn leave_out_wanted(&mut self) {
+        if self.head.last().is_some_and(|word| word == "wanted") {
+            let width = self.head.len() - 1;
+            self.head.truncate(width);
+            self.rows.iter_mut().for_each(|row| row.truncate(width));
+        }
+    }
+
     pub fn to_plain(&self) -> String {
         let all = || std::iter::once(&self.head).chain(&self.rows);
         let width = |column: usize| all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
