@@ -73,7 +73,7 @@ const NEEDS: &[Need] = &[
         "all tests",
         Importance::Must,
         || has("cargo-nextest"),
-        || run(Command::new("cargo").args(["install", "cargo-nextest", "--locked"])),
+        || run(&mut cargo_install(&["cargo-nextest"])),
     ),
     made("cargo-deny", "the check of dependencies", Importance::Must, || cargo_deny().is_some(), install_cargo_deny),
 ];
@@ -191,10 +191,15 @@ fn own_cargo_deny() -> PathBuf {
 }
 
 fn install_cargo_deny() -> Result<(), String> {
+    let mut command = cargo_install(&["cargo-deny", "--version", CARGO_DENY, "--no-default-features", "--root"]);
+    run(command.arg(peers_folder().join("cargo")))
+}
+
+fn cargo_install(words: &[&str]) -> Command {
     let mut command = Command::new("cargo");
-    command.args(["install", "cargo-deny", "--locked", "--version", CARGO_DENY, "--root"]);
-    command.arg(peers_folder().join("cargo"));
-    // Checks of a small tree take a second either way; this halves the time to build it.
-    command.args(["--no-default-features", "--config", "profile.release.lto=false"]);
-    run(command.args(["--config", "profile.release.opt-level=1"]))
+    // Not from our tree: its settings are for the product alone.
+    command.current_dir("/").args(["install", "--locked"]).args(words);
+    // Programs of seconds: this halves the minutes to build them.
+    command.args(["--config", "profile.release.lto=false", "--config", "profile.release.opt-level=1"]);
+    command
 }

@@ -11,7 +11,13 @@ use super::runners::{Runner, quiet, time};
 use super::samples::{Samples, Table, met, milliseconds, percentile};
 
 /// One way to run, with its name and what was measured.
-type Row = (Runner, String, Vec<Duration>);
+struct Row {
+    runner: Runner,
+    title: String,
+    times: Vec<Duration>,
+    /// Peers fail now and then; that is said, and does not end the benchmark.
+    failures: usize,
+}
 
 pub fn measure(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Result<Vec<Table>, String> {
     let installed: Vec<(Runner, String)> =
@@ -24,9 +30,9 @@ pub fn measure(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Resul
         for (name, folder) in [("an empty project", field.project(who)), ("/", PathBuf::from("/"))] {
             println!("start: {} samples as {}, from {name}", amounts.starts, who.name());
             let rows = rounds(field, amounts, who, &folder, &installed)?;
-            for (_, title, times) in &rows {
-                for time in times {
-                    samples.keep(&format!("start from {name}"), title, who.name(), microseconds(*time), "µs")?;
+            for row in &rows {
+                for time in &row.times {
+                    samples.keep(&format!("start from {name}"), &row.title, who.name(), microseconds(*time), "µs")?;
                 }
             }
             tables.push(table(&rows, who, name));
@@ -42,19 +48,28 @@ fn rounds(
     folder: &Path,
     installed: &[(Runner, String)],
 ) -> Result<Vec<Row>, String> {
-    let mut rows: Vec<Row> = installed.iter().map(|(runner, title)| (*runner, title.clone(), Vec::new())).collect();
-    // One of each beforehand: caches are warm for all.
-    for (runner, ..) in &rows {
-        time(quiet(&mut runner.command(field, &["/bin/true"]), field, who, folder))?;
+    let once = |runner: Runner| time(quiet(&mut runner.command(field, &["/bin/true"]), field, who, folder));
+    let mut rows: Vec<Row> = Vec::new();
+    for (runner, title) in installed {
+        // One beforehand: caches are warm for all.
+        match once(*runner) {
+            Ok(_) => rows.push(Row { runner: *runner, title: title.clone(), times: Vec::new(), failures: 0 }),
+            Err(error) if *runner == Runner::Belljar => return Err(error),
+            Err(error) => println!("left out here: {error}"),
+        }
     }
     // Slow ones are spread over the run, so that they meet the same noise.
     let spread = amounts.starts.div_ceil(amounts.slow_starts).max(1);
     for round in 0..amounts.starts {
-        for (runner, _, times) in &mut rows {
-            if runner.is_slow() && round % spread != 0 {
+        for row in &mut rows {
+            if row.runner.is_slow() && round % spread != 0 {
                 continue;
             }
-            times.push(time(quiet(&mut runner.command(field, &["/bin/true"]), field, who, folder))?);
+            match once(row.runner) {
+                Ok(took) => row.times.push(took),
+                Err(error) if row.runner == Runner::Belljar => return Err(error),
+                Err(_) => row.failures += 1,
+            }
         }
     }
     Ok(rows)
@@ -63,11 +78,10 @@ fn rounds(
 fn table(rows: &[Row], who: Who, from: &str) -> Table {
     let title = format!("Start and end of /bin/true as {}, from {from}", who.name());
     let mut table = Table::new(title, &["", "runs", "p50 ms", "p99 ms", "p50 vs belljar", "wanted"]);
-    let of = |wanted: Runner, share| {
-        rows.iter().find(|(runner, ..)| *runner == wanted).map(|(_, _, times)| percentile(times, share))
-    };
+    let of =
+        |wanted: Runner, share| rows.iter().find(|row| row.runner == wanted).map(|row| percentile(&row.times, share));
     let ours = of(Runner::Belljar, 0.5).unwrap_or_default();
-    for (runner, title, times) in rows {
+    for Row { runner, title, times, failures } in rows {
         let p50 = percentile(times, 0.5);
         let ratio = p50.as_secs_f64() / ours.as_secs_f64();
         let at_least = |wanted: f64| met(ratio >= wanted, &format!("≥ {wanted} ×"));
@@ -84,7 +98,10 @@ fn table(rows: &[Row], who: Who, from: &str) -> Table {
         };
         table.rows.push(vec![
             title.clone(),
-            times.len().to_string(),
+            match failures {
+                0 => times.len().to_string(),
+                _ => format!("{}, {failures} failed", times.len()),
+            },
             milliseconds(p50),
             milliseconds(percentile(times, 0.99)),
             format!("{ratio:.2} ×"),
