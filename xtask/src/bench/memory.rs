@@ -26,7 +26,7 @@ pub fn measure(field: &Field, samples: &mut Samples) -> Result<Table, String> {
             .map_err(|error| format!("cannot run belljar: {error}"))?;
         let asleep = wait_for_sleep(child.id());
         let own: Vec<u32> = ours().into_iter().filter(|pid| !before.contains(pid)).collect();
-        let sizes: Vec<u64> = own.iter().filter_map(|pid| proportional_size(*pid)).collect();
+        let sizes: Vec<u64> = one_of_each_memory(&own).into_iter().filter_map(proportional_size).collect();
         // The supervisor takes the sandbox with it.
         child.kill().and_then(|()| child.wait()).map_err(|error| format!("cannot end the sandbox: {error}"))?;
         if !asleep || sizes.is_empty() {
@@ -36,7 +36,7 @@ pub fn measure(field: &Field, samples: &mut Samples) -> Result<Table, String> {
         samples.keep("memory", "belljar", who.name(), sum as f64, "KiB")?;
         table.rows.push(vec![
             format!("as {}", who.name()),
-            sizes.len().to_string(),
+            own.len().to_string(),
             sum.to_string(),
             met(sum <= WANTED_KIB, &format!("≤ {WANTED_KIB} KiB")),
         ]);
@@ -85,6 +85,17 @@ fn descends(mut pid: u32, ancestor: u32) -> bool {
         pid = parent.unwrap_or(0);
     }
     pid == ancestor
+}
+
+/// Processes that share one memory are counted once: the kernel gives each of them all of it.
+fn one_of_each_memory(own: &[u32]) -> Vec<u32> {
+    const MEMORY: u64 = 1;
+    let same = |one: u32, other: u32| {
+        let compared = testkit::inside::call(libc::SYS_kcmp, [one.into(), other.into(), MEMORY, 0, 0, 0]);
+        compared.is_ok_and(|order| order == 0)
+    };
+    let first = |at: usize| !own[..at].iter().any(|earlier| same(*earlier, own[at]));
+    (0..own.len()).filter(|at| first(*at)).map(|at| own[at]).collect()
 }
 
 fn proportional_size(pid: u32) -> Option<u64> {
