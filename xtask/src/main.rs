@@ -1,1 +1,65 @@
-fn main() {}
+//! Developer tasks, as `cargo xtask TASK`: what CI runs, what the documents are made from, what is measured.
+
+mod bench;
+mod needs;
+mod place;
+mod steps;
+mod structure;
+mod test;
+mod threats;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  test                 everything that CI runs: format, lints, dependencies, laws of the architecture, tests,
+                       the escape suite, the matrix in THREATS.md, a short benchmark.
+                       As root it installs what is missing and says so; otherwise it says what it skips and why.
+  structure            only the laws of the architecture: who may depend on whom, where `unsafe` lives
+  needs                only install what the tests and benchmarks need (as root)
+  threats              try every attack on belljar and its peers, write the matrix into THREATS.md (as root)
+  threats --check      the same, but fail if the matrix in THREATS.md is not what happens here
+  threats --only TEXT  print the verdicts, with evidence, for attacks whose name contains TEXT; write nothing
+  bench native         measure belljar beside its peers in one run; about six minutes, raw samples in bench-results/
+      --quick          a few samples of each, to see that it works
+      --runs N         samples of each start-up (default 200; slow peers take 20)
+      --markdown       print the tables as the README shows them
+
+Environment
+  BELLJAR_PEERS        where peers and tool-chains for tests are installed (default /opt/belljar-peers)
+  BELLJAR              the binary under test (default: the release build of this tree)
+
+Examples
+  cargo xtask test
+  cargo xtask threats --only files/
+  cargo nextest run --release -E 'binary(toolchains)' --success-output final
+  cargo xtask bench native --runs 500";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        [] | ["help" | "-h" | "--help", ..] | [_, "-h" | "--help"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        ["test"] => test::test(),
+        ["structure"] => structure::check(),
+        ["needs"] => needs::install(),
+        ["threats"] => threats::write(),
+        ["threats", "--check"] => threats::check(),
+        ["threats", "--only", text] => threats::show(text),
+        // Not for people: one cell of the matrix, in a process of its own.
+        ["threats", "--cell", attack, column] => threats::cell(attack, column),
+        ["bench", "native", flags @ ..] => bench::native(flags),
+        _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -111,7 +111,7 @@ impl Contestant {
             }
             Contestant::Codex => {
                 let mut command = Command::new(peer("codex"));
-                command.args(["sandbox", "linux", "--full-auto", "--"]);
+                command.args(["sandbox", "--permission-profile", ":workspace", "--"]);
                 command
             }
         };
@@ -135,8 +135,12 @@ pub fn built(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Peers from npm are where `cargo xtask peers` puts them.
-fn peer(name: &str) -> PathBuf {
-    let folder = std::env::var_os("BELLJAR_PEERS").map_or_else(|| PathBuf::from("/opt/belljar-peers"), PathBuf::from);
-    folder.join("node_modules/.bin").join(name)
+/// Where `cargo xtask needs` puts peers, and what else tests need that is not of the system.
+pub fn peers_folder() -> PathBuf {
+    std::env::var_os("BELLJAR_PEERS").map_or_else(|| PathBuf::from("/opt/belljar-peers"), PathBuf::from)
+}
+
+/// A peer from npm.
+pub fn peer(name: &str) -> PathBuf {
+    peers_folder().join("node_modules/.bin").join(name)
 }

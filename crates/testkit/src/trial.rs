@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,10 @@ fn attempt(attack: &Attack, contestant: Contestant, who: Who) -> io::Result<Verd
     // Silence is no proof that a wall held: the attacker must have come to its end.
     let refused = run.result["outcome"] == "refused" && escapes::REFUSED_AT_THE_DOOR.contains(&attack.id);
     let tried = refused || field.workspace.join(TRIED).exists();
+    // Peers may end a program for a forbidden call rather than refuse it: the wall held.
+    let peer = Contestant::PEERS.contains(&contestant);
     Ok(match verdict {
+        Verdict::Held if !tried && peer && ended_by_filter(&run) => Verdict::Held,
         Verdict::Held if !tried => Verdict::Unclear(format!(
             "the attack did not come to its end: {:?} {}",
             run.status,
@@ -56,6 +59,14 @@ fn attempt(attack: &Attack, contestant: Contestant, who: Who) -> io::Result<Verd
         )),
         other => other,
     })
+}
+
+/// By SIGSYS, which nothing but a call filter sends; launchers pass it on as 128 and its number.
+fn ended_by_filter(run: &Run) -> bool {
+    let Some(status) = run.status else {
+        return false;
+    };
+    status.signal() == Some(libc::SIGSYS) || status.code() == Some(128 + libc::SIGSYS)
 }
 
 /// Nothing of the network, the workspace writable: what the others are given too.

