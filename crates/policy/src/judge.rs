@@ -68,16 +68,6 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
             "keep secrets outside the sandbox; give the command what it needs in another way",
         );
     }
-    if let Some(store) = credentials::below(&place.path, &facts.homes, &facts.linked_stores) {
-        return refuse(
-            "files.credentials",
-            format!(
-                "`{path}` holds the place of the credential store `{}`, which is never visible inside",
-                store.display()
-            ),
-            "name the folders in it that the command needs",
-        );
-    }
     if PRIVATE.iter().any(|private| is_within(&place.path, private)) {
         return refuse(
             "files.private",
@@ -101,6 +91,16 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
                 );
             }
         }
+    }
+    if let Some(store) = credentials::below(&place.path, &facts.homes, &facts.linked_stores) {
+        return refuse(
+            "files.credentials",
+            format!(
+                "`{path}` holds the place of the credential store `{}`, which is never visible inside",
+                store.display()
+            ),
+            "name the folders in it that the command needs",
+        );
     }
     Ok(())
 }

@@ -277,7 +277,9 @@ impl Census {
         }
         let started = place.started.lock().unwrap();
         groups(Path::new("/sys/fs/cgroup"), 6, &mut |path| {
-            let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix("belljar-")?.parse().ok());
+            let number = path
+                .file_name()
+                .and_then(|name| name.to_str()?.strip_prefix("belljar-")?.split('-').next()?.parse().ok());
             if number.is_some_and(|number| started.contains(&number)) {
                 found.insert(format!("{GROUP}{}", path.display()));
             }
