@@ -19,7 +19,8 @@ cargo xtask TASK
   structure            only the laws of the architecture: who may depend on whom, where `unsafe` lives
   needs                only install what the tests and benchmarks need (as root)
   threats              try every attack on belljar and its peers, write the matrix into THREATS.md (as root)
-  threats --check      the same, but fail if the matrix in THREATS.md is not what happens here
+  threats --keep-peers the same without trying the peers again
+  threats --check      fail if the matrix in THREATS.md is not what the suite demands
   threats --only TEXT  print the verdicts, with evidence, for attacks whose name contains TEXT; write nothing
   bench native         measure belljar beside its peers in one run; about six minutes, raw samples in bench-results/
       --quick          a few samples of each, to see that it works
@@ -47,7 +48,8 @@ fn main() -> ExitCode {
         ["test"] => test::test(),
         ["structure"] => structure::check(),
         ["needs"] => needs::install(),
-        ["threats"] => threats::write(),
+        ["threats"] => threats::write(true),
+        ["threats", "--keep-peers"] => threats::write(false),
         ["threats", "--check"] => threats::check(),
         ["threats", "--only", text] => threats::show(text),
         // Not for people: one cell of the matrix, in a process of its own.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use testkit::{Attack, Contestant, Control, Who};
+use testkit::{Attack, Contestant, Control, Who, escapes};
 
 pub const BEGIN: &str = "<!-- matrix:begin -->";
 pub const END: &str = "<!-- matrix:end -->";
@@ -106,30 +106,28 @@ impl Matrix {
         Matrix { attacks: Vec::new(), columns, cells, kept: Vec::new() }
     }
 
-    /// Takes over columns of peers that are not installed here in the version of `written`.
-    pub fn keep_other_versions(&mut self, written: &Matrix) {
-        let mut columns = Vec::new();
-        for column in COLUMNS {
-            let here = self.columns.iter().find(|(known, _)| known.key == column.key);
-            let there = written.columns.iter().find(|(known, _)| known.key == column.key);
-            match (here, there) {
-                (Some(here), Some(there)) if here.1 == there.1 => columns.push(here.clone()),
-                (_, Some(there)) => {
-                    println!("not compared: {} (here: {})", there.1, here.map_or("not installed", |here| &here.1));
-                    self.kept.push(column.key);
-                    columns.push(there.clone());
-                }
-                // A peer that the file does not speak of is no reason to call it stale.
-                (Some(here), None) if Contestant::PEERS.contains(&here.0.contestant) => {
-                    println!("not compared: {} is not in the file", here.1);
-                }
-                (Some(here), None) => columns.push(here.clone()),
-                (None, None) => {}
-            }
-        }
-        self.columns = columns;
+    /// Takes the peers' columns over from `written`: they are facts about others, found out when it was written.
+    pub fn keep_peers(&mut self, written: &Matrix) {
+        let is_peer = |column: &Column| Contestant::PEERS.contains(&column.contestant);
+        self.columns.retain(|(column, _)| !is_peer(column));
+        self.columns.extend(written.columns.iter().filter(|(column, _)| is_peer(column)).cloned());
+        self.kept = self.columns.iter().filter(|(column, _)| is_peer(column)).map(|(column, _)| column.key).collect();
         let kept = written.cells.iter().filter(|((_, column), _)| self.kept.contains(column));
         self.cells.extend(kept.map(|(key, cell)| (key.clone(), *cell)));
+    }
+
+    /// What the tests demand of belljar and of the controls.
+    pub fn demand(&mut self) {
+        for (column, attack) in
+            COLUMNS.iter().flat_map(|column| self.attacks.clone().into_iter().map(move |attack| (column, attack)))
+        {
+            match (column.contestant, attack.control) {
+                (Contestant::Belljar, _) => self.set(attack.id, column.key, Cell::Held),
+                (Contestant::Bare, Control::None(_)) => self.set(attack.id, column.key, Cell::Not),
+                (Contestant::Bare, _) => self.set(attack.id, column.key, Cell::Broken),
+                _ => {}
+            }
+        }
     }
 
     pub fn columns_to_try(&self) -> Vec<&'static Column> {
@@ -208,6 +206,12 @@ impl Matrix {
                 }
             }
         }
+        let open: Vec<_> =
+            escapes::known_open().map(|attack| format!("- {} ({})", attack.about, attack.wall)).collect();
+        text += &format!(
+            "\nDeclared limits: attacks that succeed against belljar, as root or as a user. The suite tries them too, and\nfails when one of them no longer succeeds.\n\n{}\n",
+            open.join("\n")
+        );
         text.trim_end().to_owned()
     }
 }

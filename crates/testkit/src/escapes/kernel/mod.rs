@@ -32,7 +32,6 @@ mod key_names;
 mod keyrings;
 mod line_discipline;
 mod listen_inside;
-mod lock_host;
 #[cfg(target_arch = "x86_64")]
 mod make_set_uid;
 mod message_queues;
@@ -75,10 +74,7 @@ mod userfaultfd;
 #[cfg(target_arch = "x86_64")]
 mod walk;
 mod watch_all;
-mod watch_host;
 #[cfg(target_arch = "x86_64")]
-mod whiteout;
-mod workspace_socket;
 
 pub const ATTACKS: &[&Attack] = &[
     &abstract_socket::ATTACK,
@@ -151,19 +147,10 @@ pub const ATTACKS: &[&Attack] = &[
     &walk::ATTACK,
     &watch_all::ATTACK,
     &key_names::ATTACK,
-    &whiteout::ATTACK,
 ];
 
 /// Attacks that succeed today. Each moves to the list above when its hole is mended.
 pub const KNOWN_OPEN: &[&Attack] = &[
-    // A file shown read-only can be locked; locks belong to files, not to mounts.
-    &lock_host::ATTACK,
     // A read-only mount does not keep anyone from connecting to a socket in it.
     &read_only_socket::ATTACK,
-    // Watches belong to files, not to mounts: the host's use of what is shown can be seen.
-    &watch_host::ATTACK,
-    // Renaming can leave a character device (0:0) behind.
-    #[cfg(target_arch = "x86_64")]
-    // A socket in the workspace answers, whoever listens on it.
-    &workspace_socket::ATTACK,
 ];
