@@ -118,9 +118,8 @@ impl Matrix {
 
     /// What the tests demand of belljar and of the controls.
     pub fn demand(&mut self) {
-        for (column, attack) in
-            COLUMNS.iter().flat_map(|column| self.attacks.clone().into_iter().map(move |attack| (column, attack)))
-        {
+        let attacks = self.attacks.clone();
+        for (column, attack) in COLUMNS.iter().flat_map(|column| attacks.iter().map(move |attack| (column, *attack))) {
             match (column.contestant, attack.control) {
                 (Contestant::Belljar, _) => self.set(attack.id, column.key, Cell::Held),
                 (Contestant::Bare, Control::None(_)) => self.set(attack.id, column.key, Cell::Not),
