@@ -74,7 +74,6 @@ mod userfaultfd;
 #[cfg(target_arch = "x86_64")]
 mod walk;
 mod watch_all;
-#[cfg(target_arch = "x86_64")]
 
 pub const ATTACKS: &[&Attack] = &[
     &abstract_socket::ATTACK,
