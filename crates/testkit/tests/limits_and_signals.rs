@@ -381,7 +381,8 @@ fn a_stop_stops_the_command_too_and_both_go_on_together() {
         // The oldest: for a moment, each `sleep` is a shell too.
         let shells = below(child.id()).into_iter().filter(|process| process.name() == "sh");
         let payload = shells.min_by_key(|process| process.pid).expect("the payload is gone");
-        let stopped = soon(|| state(payload.pid) == Some('T'));
+        // Or waiting for a child that it shares its memory with until that executes, and that is stopped.
+        let stopped = soon(|| matches!(state(payload.pid), Some('T' | 'D')));
         kill(child.id(), libc::SIGCONT);
         let goes_on = soon(|| !matches!(state(payload.pid), Some('T') | None));
         kill(child.id(), libc::SIGKILL);
