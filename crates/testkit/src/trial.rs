@@ -46,7 +46,10 @@ fn attempt(attack: &Attack, contestant: Contestant, who: Who) -> io::Result<Verd
         None => Verdict::Held,
     };
     // Silence is no proof that a wall held: the attacker must have come to its end.
-    let refused = run.result["outcome"] == "refused" && escapes::REFUSED_AT_THE_DOOR.contains(&attack.id);
+    // Wrong usage names no wall; a wall that could not be raised would.
+    let wrong_usage = run.result["outcome"] == "not-set-up" && run.result["error"]["wall"].is_null();
+    let at_the_door = run.result["outcome"] == "refused" || wrong_usage;
+    let refused = at_the_door && escapes::REFUSED_AT_THE_DOOR.contains(&attack.id);
     let tried = refused || field.workspace.join(TRIED).exists();
     // Peers may end a program for a forbidden call rather than refuse it: the wall held.
     let peer = Contestant::PEERS.contains(&contestant);

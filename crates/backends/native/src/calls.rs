@@ -1,7 +1,7 @@
 //! The closed list of system calls, and what is asked of their arguments.
 //!
 //! What real tool-chains need is here; what isn't here is refused, and so is every call the kernel will learn
-//! after this was written. `docs/system-calls.md` is made from this table.
+//! after this was written.
 
 use sys::filter::{Action, Half, Look, Rule, Rules};
 use sys::seccomp::{Answer, Asked};

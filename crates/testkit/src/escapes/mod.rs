@@ -16,6 +16,9 @@ pub fn known_open() -> impl Iterator<Item = &'static Attack> {
     files::KNOWN_OPEN.iter().chain(kernel::KNOWN_OPEN).chain(resources::KNOWN_OPEN).copied()
 }
 
-/// Attacks that belljar may answer by not starting at all: what they ask for is refused at the door.
-pub const REFUSED_AT_THE_DOOR: &[&str] =
-    &["files/stores_in_a_granted_home", "files/stores_made_later", "files/stores_behind_links"];
+/// Attacks that belljar may answer by not starting at all: what they ask for is refused at the door. Its result must
+/// say so; a sandbox that could not be raised is no answer.
+pub const REFUSED_AT_THE_DOOR: &[&str] = &[
+    "files/hidden_before_it_exists", "files/planted_grant", "files/planted_program", "files/planted_write_grant",
+    "files/stores_behind_links", "files/stores_in_a_granted_home", "files/stores_made_later",
+];

@@ -13,8 +13,6 @@ pub const ATTACK: Attack = Attack {
     about: "read a file that is to be hidden and that the host makes only later",
     flags: &["--hide", "hidden"],
     prepare: |field| {
-        // So that a sandbox may also answer that it can't hide what is not there.
-        support::refusing_is_fine(field)?;
         let fresh = field.put("fresh", &field.secret, 0o644)?;
         let hidden = field.workspace.join("hidden");
         support::once_ready(field, move || fs::rename(fresh, hidden));

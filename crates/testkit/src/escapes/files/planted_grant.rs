@@ -14,7 +14,6 @@ pub const ATTACK: Attack = Attack {
     about: "have a folder outside granted by a link, planted earlier, on the way to a granted one",
     flags: &["--read", "packages/data"],
     prepare: |field| {
-        support::refusing_is_fine(field)?;
         let data = field.outside.join("data");
         fs::create_dir(&data)?;
         field.give(&data)?;

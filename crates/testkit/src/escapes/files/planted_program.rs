@@ -6,8 +6,7 @@ use std::os::unix::fs::symlink;
 
 use model::Wall;
 
-use super::support;
-use crate::inside::{BRIEF, TRIED};
+use crate::inside::BRIEF;
 use crate::{Attack, Control};
 
 pub const ATTACK: Attack = Attack {
@@ -16,18 +15,13 @@ pub const ATTACK: Attack = Attack {
     about: "have a folder outside shown by a link, planted earlier, in the place of the program to run",
     flags: &[],
     prepare: |field| {
-        // A sandbox that does not start a program outside its grant has answered too.
-        support::refusing_is_fine(field)?;
         let program = field.outside.join("tool");
         fs::rename(field.workspace.join("attacker"), &program)?;
         symlink("../outside/tool", field.workspace.join("attacker"))?;
         // The attacker looks for its brief beside its real place.
         symlink(field.workspace.join(BRIEF), field.outside.join(BRIEF))
     },
-    inside: |inside| {
-        fs::remove_file(inside.workspace.join(TRIED))?;
-        inside.steal(inside.secret_file())
-    },
+    inside: |inside| inside.steal(inside.secret_file()),
     judge: None,
     control: Control::Bare,
 };

@@ -14,7 +14,6 @@ pub const ATTACK: Attack = Attack {
     about: "have a folder outside made writable by a link, planted earlier, on the way to a granted one",
     flags: &["--write", "packages/data"],
     prepare: |field| {
-        support::refusing_is_fine(field)?;
         let data = field.outside.join("data");
         fs::create_dir(&data)?;
         field.give(&data)?;

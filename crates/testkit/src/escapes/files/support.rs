@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::contestant::TEST_USER;
 use crate::field::{Field, Run};
-use crate::inside::{TRIED, call};
+use crate::inside::call;
 use crate::{Inside, Verdict, Who};
 
 /// All ways are tried, so that one that works is not lost behind one that doesn't.
@@ -177,13 +177,6 @@ pub fn bait(field: &Field, paths: &[PathBuf]) -> io::Result<()> {
 /// A name that no other trial uses.
 pub fn token(field: &Field) -> String {
     format!("belljar-bait-{}", field.root.file_name().unwrap_or_default().to_string_lossy())
-}
-
-/// For attacks that a sandbox may also answer by not starting: then nothing of them runs, and that is proof enough.
-pub fn refusing_is_fine(field: &Field) -> io::Result<()> {
-    let proof = field.workspace.join(TRIED);
-    fs::write(&proof, "a refusal to start counts")?;
-    field.give(&proof)
 }
 
 /// Puts a file with these contents into the workspace.
