@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::checked;
 use crate::process::{self, Alone};
+use crate::stack;
 
 pub struct Keeper {
     pid: i32,
@@ -27,8 +28,6 @@ struct Charge {
     ward: Pid,
 }
 
-const STACK: usize = 32 << 10;
-
 impl Keeper {
     /// `folders`: control groups to be removed after our end, the innermost first.
     pub fn start(folders: &[CString], _alone: Alone) -> io::Result<Keeper> {
@@ -39,12 +38,12 @@ impl Keeper {
         };
         let folders: io::Result<Vec<_>> = folders.iter().map(with_members).collect();
         let charge = Box::leak(Box::new(Charge { folders: folders?, ward: rustix::process::getpid() }));
-        let stack = Box::leak(vec![0u128; STACK / size_of::<u128>()].into_boxed_slice());
+        let stack = stack::top()?;
         // SAFETY: stack and charge are never freed or touched again by us. `keep` uses neither the allocator nor
         // thread-local storage, the two things it shares with us.
         let pid = checked(unsafe {
             let flags = libc::CLONE_VM | libc::SIGCHLD;
-            libc::clone(keep, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut *charge).cast()).into()
+            libc::clone(keep, stack, flags, (&raw mut *charge).cast()).into()
         })?;
         let pid = pid as i32;
         // Out of the caller's process group before there is anything to keep: what ends that must not end the keeper.

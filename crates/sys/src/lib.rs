@@ -15,6 +15,7 @@ pub mod network;
 pub mod process;
 pub mod seccomp;
 pub mod signals;
+mod stack;
 
 use std::io;
 

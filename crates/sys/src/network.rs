@@ -17,6 +17,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 
 use crate::checked;
 use crate::process::{self, Alone, Ended};
+use crate::stack;
 
 /// A namespace in the making.
 pub struct Pending {
@@ -25,18 +26,16 @@ pub struct Pending {
     result: &'static AtomicI32,
 }
 
-const STACK: usize = 32 << 10;
-
 /// Begins to make a namespace that will belong to the caller's user namespace.
 pub fn begin(_alone: Alone) -> io::Result<Pending> {
     let result: &'static AtomicI32 = Box::leak(Box::new(AtomicI32::new(-Errno::IO.raw_os_error())));
-    let stack = Box::leak(vec![0u128; STACK / size_of::<u128>()].into_boxed_slice());
+    let stack = stack::top()?;
     let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::SIGCHLD;
     // SAFETY: the stack is never freed or touched again by us, and `result` is meant to be shared. `assist` uses
     // neither the allocator nor thread-local storage, which it shares with us.
     let pid = checked(unsafe {
         let argument = (&raw const *result).cast_mut().cast::<c_void>();
-        libc::clone(assist, stack.as_mut_ptr_range().end.cast(), flags, argument).into()
+        libc::clone(assist, stack, flags, argument).into()
     })?;
     Ok(Pending { assistant: pid as i32, result })
 }

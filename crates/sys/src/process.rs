@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use crate::checked;
+use crate::{checked, stack};
 
 /// Which namespaces a new process gets for itself. The user namespace comes first and owns the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,14 +121,12 @@ pub fn start_borrowing<F: FnOnce() -> c_int>(_alone: Alone, begin: F) -> io::Res
             None => 125,
         }
     }
-    const STACK: usize = 64 << 10;
-    let mut stack: Vec<u128> = vec![0; STACK / size_of::<u128>()];
+    let stack = stack::top()?;
     let mut begin = Some(begin);
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the stack is large and aligned enough and outlives the child's use of it, because CLONE_VFORK keeps
-    // us here until the child executes or ends; `begin` likewise. `Alone`: nobody else uses the memory meanwhile.
-    let pid =
-        unsafe { libc::clone(run::<F>, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut begin).cast::<c_void>()) };
+    // SAFETY: the stack is the child's for ever, and `begin` outlives the child's use of it, because CLONE_VFORK keeps
+    // us here until the child executes or ends. `Alone`: nobody else uses the memory meanwhile.
+    let pid = unsafe { libc::clone(run::<F>, stack, flags, (&raw mut begin).cast::<c_void>()) };
     checked(pid.into()).map(|pid| pid as i32)
 }
 

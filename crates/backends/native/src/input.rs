@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -57,13 +58,13 @@ impl Input {
     pub fn pump(&mut self) -> io::Result<()> {
         let Some(to) = &self.to else { return Ok(()) };
         if self.waiting.is_empty() {
-            let mut buffer = [0u8; 32 << 10];
-            match rustix::io::read(rustix::stdio::stdin(), &mut buffer) {
+            self.waiting.reserve(32 << 10);
+            match rustix::io::read(rustix::stdio::stdin(), spare_capacity(&mut self.waiting)) {
                 Ok(0) => {
                     self.to = None;
                     return Ok(());
                 }
-                Ok(read) => self.waiting.extend_from_slice(&buffer[..read]),
+                Ok(_) => {}
                 Err(Errno::INTR) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }

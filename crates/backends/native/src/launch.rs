@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, OsStr};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
@@ -96,7 +97,9 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     };
     let Blueprint { namespaces, maps, trees, ceiling: _, processors: _, steps } = blueprint;
     let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
-    let orders = Orders { steps, payload, mask, trace };
+    // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
+    let orders = ManuallyDrop::new(Orders { steps, payload, mask, trace });
+    let trees = ManuallyDrop::new(trees);
     let sweep = !namespaces.pid;
     if sweep && let Err(error) = process::adopt_orphans() {
         return Err(undo(group, of(Wall::CleanUp, format!("cannot adopt orphans: {error}"))));

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -124,8 +125,9 @@ impl Pump {
             if !is_ready(self.from.as_fd(), PollFlags::IN)? {
                 return Ok(true);
             }
-            let mut buffer = [0u8; 64 << 10];
-            let read = match rustix::io::read(&self.from, &mut buffer) {
+            // Into memory that is only touched where something is read.
+            self.waiting.reserve(64 << 10);
+            let read = match rustix::io::read(&self.from, spare_capacity(&mut self.waiting)) {
                 Ok(0) => return Ok(false),
                 Ok(read) => read,
                 Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
@@ -134,7 +136,7 @@ impl Pump {
             let pass = usize::try_from(self.left).unwrap_or(usize::MAX).min(read);
             self.left -= pass as u64;
             *dropped += (read - pass) as u64;
-            self.waiting.extend_from_slice(&buffer[..pass]);
+            self.waiting.truncate(pass);
         }
         while !self.waiting.is_empty() && is_ready(self.to(), PollFlags::OUT)? {
             match rustix::io::write(self.to(), &self.waiting[..self.waiting.len().min(AT_ONCE)]) {

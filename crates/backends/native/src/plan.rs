@@ -1,13 +1,13 @@
 //! Grant → steps. Pure: made in the parent, where allocation is safe; the child only follows them.
 
 use std::collections::BTreeSet;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use guest::Step;
 use guest::step::{Access as Reach, Landlock, Source};
-use model::paths::is_within;
+use model::paths::{self, is_below, is_within};
 use model::{Access, Command, Files, Limits, Network, Origin, Place, Powers};
 use sys::filter;
 use sys::identity::Mapping;
@@ -227,8 +227,7 @@ fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
 fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) -> Result<Vec<Tree>, BadPath> {
     let Files { places, links, hidden, home, user_name } = files;
     let mut skeleton = Skeleton::default();
-    let covered =
-        |path: &Path| places.iter().any(|place| place.folder && path != place.path && is_within(path, &place.path));
+    let covered = |path: &Path| places.iter().any(|place| place.folder && is_below(path, &place.path));
     let exists = |path: &Path| places.iter().any(|place| is_within(path, &place.path));
 
     for (link, target) in links {
@@ -293,7 +292,7 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
     mounts.extend(places.iter().map(|place| (place.path.as_path(), Mount::Place(place))));
     mounts.extend(hidden.iter().map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))));
     mounts.extend(pins.iter().map(|path| (path.as_path(), Mount::Pin)));
-    mounts.sort_by_key(|(path, _)| *path);
+    mounts.sort_by_key(|(path, _)| path.as_os_str());
 
     let mut trees = Vec::new();
     if let Identity::Root { .. } = host.identity {
@@ -339,10 +338,13 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
 
 /// Every folder between a writable place and a read-only or hidden part of it.
 fn pins(places: &[Place], hidden: &[(PathBuf, bool)]) -> BTreeSet<PathBuf> {
-    let read_only = places.iter().filter(|place| place.access == Access::Read).map(|place| &place.path);
     let mut pins = BTreeSet::new();
+    if places.iter().all(|place| place.access == Access::Read) {
+        return pins;
+    }
+    let read_only = places.iter().filter(|place| place.access == Access::Read).map(|place| &place.path);
     for part in read_only.chain(hidden.iter().map(|(path, _)| path)) {
-        let around = places.iter().rev().find(|place| part != &place.path && is_within(part, &place.path));
+        let around = places.iter().rev().find(|place| is_below(part, &place.path));
         let Some(around) = around.filter(|place| place.access == Access::Write) else { continue };
         let between = part.ancestors().skip(1).take_while(|folder| *folder != around.path);
         pins.extend(between.map(Path::to_owned));
@@ -447,14 +449,14 @@ fn reach(access: Access) -> Reach {
 /// Folders, files and links of the new root, each made once and after its parent.
 #[derive(Default)]
 struct Skeleton {
-    made: BTreeSet<PathBuf>,
+    made: BTreeSet<OsString>,
     steps: Vec<Step>,
 }
 
 impl Skeleton {
     fn folder(&mut self, at: &Path, mode: u32) -> Result<(), BadPath> {
         self.parents(at)?;
-        if self.made.insert(at.to_owned()) {
+        if self.made.insert(at.as_os_str().to_owned()) {
             self.steps.push(Step::Directory { path: relative(at)?, mode });
         }
         Ok(())
@@ -462,7 +464,7 @@ impl Skeleton {
 
     fn file(&mut self, at: &Path, mode: u32, contents: Vec<u8>) -> Result<(), BadPath> {
         self.parents(at)?;
-        if self.made.insert(at.to_owned()) {
+        if self.made.insert(at.as_os_str().to_owned()) {
             self.steps.push(Step::File { path: relative(at)?, mode, contents });
         }
         Ok(())
@@ -470,22 +472,23 @@ impl Skeleton {
 
     fn link(&mut self, at: &Path, target: &Path) -> Result<(), BadPath> {
         self.parents(at)?;
-        if self.made.insert(at.to_owned()) {
+        if self.made.insert(at.as_os_str().to_owned()) {
             self.steps.push(Step::Link { path: relative(at)?, target: path(target)? });
         }
         Ok(())
     }
 
     fn parents(&mut self, at: &Path) -> Result<(), BadPath> {
-        match at.parent() {
-            Some(parent) if parent != Path::new("/") => self.folder(parent, 0o755),
+        match paths::parent(at) {
+            Some(parent) if parent.as_os_str() != "/" => self.folder(parent, 0o755),
             _ => Ok(()),
         }
     }
 }
 
 fn relative(inside: &Path) -> Result<CString, BadPath> {
-    path(inside.strip_prefix("/").unwrap_or(inside))
+    let bytes = inside.as_os_str().as_bytes();
+    path(Path::new(OsStr::from_bytes(bytes.strip_prefix(b"/").unwrap_or(bytes))))
 }
 
 fn path(path: &Path) -> Result<CString, BadPath> {
