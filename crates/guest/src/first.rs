@@ -8,13 +8,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use sys::mounts::Attributes;
 use sys::process::{Alone, Namespaces, Strings};
 use sys::{identity, limits, mounts, network, process, seccomp, signals};
 
 use crate::restrict::restrict;
-use crate::step::{Source, Step};
+use crate::step::{Source, Step, Way};
 use crate::wire::{self, Report, Stage};
 
 /// Everything the child needs to know, made before the fork.
@@ -213,6 +213,10 @@ impl<'a> State<'a> {
                 Ok(()) => {}
                 Err(error) => return Err(error.into()),
             },
+            // Most are only there to be mounted over.
+            Step::File { path, mode, contents } if contents.is_empty() => {
+                rustix::fs::mknodat(CWD, path, FileType::RegularFile, Mode::from_raw_mode(*mode), 0)?;
+            }
             Step::File { path, mode, contents } => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(*mode))?;
@@ -224,8 +228,12 @@ impl<'a> State<'a> {
             Step::Link { path, target } => rustix::fs::symlinkat(target, CWD, path)?,
             Step::Bind { source, target, attributes } => self.bind(source, target, *attributes)?,
             Step::Scratch { path } => {
-                let place = self.beneath(path)?;
-                self.cover(place.as_fd(), place.as_fd(), Attributes::READ_WRITE)?;
+                let tree = match path {
+                    Way::Plain(path) => mounts::copy_plain_tree(path)?,
+                    Way::Careful(path) => mounts::copy_tree_at(self.beneath(path)?.as_fd())?,
+                };
+                mounts::confine(tree.as_fd(), Attributes::READ_WRITE)?;
+                self.attach(tree.as_fd(), path)?;
             }
             Step::Overlay { lower, upper, work, target } => {
                 let folders = [(c"lowerdir", lower), (c"upperdir", upper), (c"workdir", work)];
@@ -233,25 +241,27 @@ impl<'a> State<'a> {
                 let overlay = mounts::create(c"overlay", &settings, Attributes::READ_WRITE)?;
                 mounts::attach(overlay.as_fd(), self.beneath(target)?.as_fd())?;
             }
-            Step::Hide { path, cover } => match self.beneath(path) {
-                Ok(place) => {
-                    let cover = self.beneath(cover)?;
-                    self.cover(cover.as_fd(), place.as_fd(), Attributes::READ_ONLY)?;
+            Step::Hide { path, cover } => {
+                let cover = mounts::copy_plain_tree(cover)?;
+                mounts::confine(cover.as_fd(), Attributes::READ_ONLY)?;
+                match self.attach(cover.as_fd(), path) {
+                    // An older kernel's /proc has fewer files. Anything else that is gone since we looked could come
+                    // back.
+                    Err(error)
+                        if error.kind() == io::ErrorKind::NotFound && path.path().as_bytes().starts_with(b"proc/") => {}
+                    hidden => hidden?,
                 }
-                // An older kernel's /proc has fewer files. Anything else that is gone since we looked could come back.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && path.as_bytes().starts_with(b"proc/") => {}
-                Err(error) => return Err(error),
-            },
+            }
             Step::Proc { path } => {
                 // Processes that may not be inspected, ours first of all, are not even listed.
                 let settings = [(c"hidepid", Some(c"invisible"))];
                 let proc = mounts::create(c"proc", &settings, Attributes::READ_ONLY)?;
-                mounts::attach(proc.as_fd(), self.beneath(path)?.as_fd())?;
+                mounts::attach_plainly(proc.as_fd(), path)?;
             }
             Step::Terminals { path } => {
                 let settings = [(c"newinstance", None), (c"ptmxmode", Some(c"0666")), (c"mode", Some(c"0620"))];
                 let devpts = mounts::create(c"devpts", &settings, Attributes::DEVICE)?;
-                mounts::attach(devpts.as_fd(), self.beneath(path)?.as_fd())?;
+                mounts::attach_plainly(devpts.as_fd(), path)?;
             }
             Step::SealRoot => {
                 let root = self.root.as_ref().ok_or(io::ErrorKind::NotFound)?;
@@ -304,26 +314,26 @@ impl<'a> State<'a> {
         mounts::open_beneath(root.as_fd(), path)
     }
 
-    fn bind(&self, source: &Source, target: &CStr, attributes: Attributes) -> io::Result<()> {
-        let place = self.beneath(target)?;
+    fn bind(&self, source: &Source, target: &Way, attributes: Attributes) -> io::Result<()> {
         match source {
             Source::Path(path) => {
-                let tree = mounts::copy_tree(path)?;
+                let tree = path.copy()?;
                 mounts::confine(tree.as_fd(), attributes)?;
-                mounts::attach(tree.as_fd(), place.as_fd())
+                self.attach(tree.as_fd(), target)
             }
             // Confined by the parent.
             Source::Received { tree, .. } => {
                 let tree = self.trees.get(*tree).ok_or(io::ErrorKind::NotFound)?;
-                mounts::attach(tree.as_fd(), place.as_fd())
+                self.attach(tree.as_fd(), target)
             }
         }
     }
 
-    fn cover(&self, with: BorrowedFd<'_>, place: BorrowedFd<'_>, attributes: Attributes) -> io::Result<()> {
-        let tree = mounts::copy_tree_at(with)?;
-        mounts::confine(tree.as_fd(), attributes)?;
-        mounts::attach(tree.as_fd(), place)
+    fn attach(&self, tree: BorrowedFd<'_>, target: &Way) -> io::Result<()> {
+        match target {
+            Way::Plain(path) => mounts::attach_plainly(tree, path),
+            Way::Careful(path) => mounts::attach(tree, self.beneath(path)?.as_fd()),
+        }
     }
 
     fn own_terminal(&mut self) -> io::Result<()> {

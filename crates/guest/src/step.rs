@@ -3,12 +3,13 @@
 
 use std::ffi::CString;
 use std::fmt;
+use std::io;
 use std::os::fd::OwnedFd;
 
 use sys::filter::Program;
 use sys::identity::Mapping;
 use sys::limits::Limit;
-use sys::mounts::Attributes;
+use sys::mounts::{self, Attributes};
 
 /// Paths of targets are relative to the new root; paths of sources are the host's, absolute and free of links.
 #[derive(Debug)]
@@ -53,12 +54,12 @@ pub enum Step {
     },
     Bind {
         source: Source,
-        target: CString,
+        target: Way,
         attributes: Attributes,
     },
     /// A part of the new root itself that stays writable when the root is sealed.
     Scratch {
-        path: CString,
+        path: Way,
     },
     /// A folder in which changes to `lower` are kept apart, in `upper`.
     Overlay {
@@ -69,7 +70,7 @@ pub enum Step {
     },
     /// Something nobody may see: `cover` (of the new root) is put over it.
     Hide {
-        path: CString,
+        path: Way,
         cover: CString,
     },
     Proc {
@@ -104,11 +105,36 @@ pub enum Step {
     ForbidInspection,
 }
 
+/// A path, and how it is walked.
+#[derive(Debug)]
+pub enum Way {
+    /// Over names that only we, or the system's owner, could have made: as it is, which takes half the calls.
+    Plain(CString),
+    /// Over names that somebody may change at this very moment: no link is followed anywhere.
+    Careful(CString),
+}
+
+impl Way {
+    pub fn path(&self) -> &CString {
+        match self {
+            Way::Plain(path) | Way::Careful(path) => path,
+        }
+    }
+
+    /// A detached copy of the mounts at and below a path of the host's.
+    pub fn copy(&self) -> io::Result<OwnedFd> {
+        match self {
+            Way::Plain(path) => mounts::copy_plain_tree(path),
+            Way::Careful(path) => mounts::copy_tree(path),
+        }
+    }
+}
+
 /// Where a bind comes from.
 #[derive(Debug)]
 pub enum Source {
     /// The child copies the tree itself.
-    Path(CString),
+    Path(Way),
     /// The parent opens it, with rights that the child does not have: one of the trees received, by its number.
     Received { path: CString, tree: usize },
 }
@@ -159,20 +185,20 @@ impl fmt::Display for Step {
                 let rights = if attributes.read_only { "read-only" } else { "read-write" };
                 let device = if attributes.devices { " device" } else { "" };
                 let (from, owners) = match source {
-                    Source::Path(path) => (path, ""),
+                    Source::Path(way) => (way.path(), ""),
                     Source::Received { path, .. } => (path, ", opened by the parent"),
                 };
                 let from = from.to_string_lossy();
-                match inside(target) == from {
+                match inside(target.path()) == from {
                     true => write!(out, "bind     {from} {rights}{device}{owners}"),
-                    false => write!(out, "bind     {from} at {} {rights}{device}{owners}", inside(target)),
+                    false => write!(out, "bind     {from} at {} {rights}{device}{owners}", inside(target.path())),
                 }
             }
-            Step::Scratch { path } => write!(out, "scratch  {}", inside(path)),
+            Step::Scratch { path } => write!(out, "scratch  {}", inside(path.path())),
             Step::Overlay { lower, target, .. } => {
                 write!(out, "overlay  {} over {}", inside(target), inside(lower))
             }
-            Step::Hide { path, .. } => write!(out, "hide     {}", inside(path)),
+            Step::Hide { path, .. } => write!(out, "hide     {}", inside(path.path())),
             Step::Proc { path } => {
                 write!(out, "proc     {} read-only, own processes", inside(path))
             }

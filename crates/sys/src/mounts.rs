@@ -43,13 +43,18 @@ pub fn copy_tree(path: &CStr) -> io::Result<OwnedFd> {
     copy_tree_at(place.as_fd())
 }
 
+const COPY: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
+    .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
+    .union(OpenTreeFlags::AT_RECURSIVE);
+
 /// A detached copy of the mounts at and below an open place.
 pub fn copy_tree_at(place: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH
-        | OpenTreeFlags::AT_RECURSIVE;
-    Ok(open_tree(place, c"", flags)?)
+    Ok(open_tree(place, c"", COPY | OpenTreeFlags::AT_EMPTY_PATH)?)
+}
+
+/// A detached copy of the mounts at and below `path`, on the way to which nobody can have put a link.
+pub fn copy_plain_tree(path: &CStr) -> io::Result<OwnedFd> {
+    Ok(open_tree(CWD, path, COPY | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?)
 }
 
 /// Gives a whole tree its attributes and cuts it off from the mounts it was copied from: what is mounted
@@ -104,6 +109,11 @@ fn set_attributes(
 pub fn attach(tree: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(tree, c"", place, c"", flags)?)
+}
+
+/// Attaches a detached tree over `path`, on the way to which nobody can have put a link.
+pub fn attach_plainly(tree: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    Ok(move_mount(tree, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
 /// A setting of a new filesystem: a flag, or a key with a value.

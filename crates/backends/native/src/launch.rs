@@ -173,7 +173,7 @@ fn be_the_parent(
     for tree in trees {
         opened.push(open_tree(tree, &mut owners, user.outside, alone).map_err(|error| SetupFailure {
             wall: Some(Wall::Files),
-            message: format!("cannot open `{}` for the sandbox: {error}", tree.path.to_string_lossy()),
+            message: format!("cannot open `{}` for the sandbox: {error}", tree.from.path().to_string_lossy()),
             fix: "its filesystem may not support mapped owners; use ext4, xfs, btrfs or tmpfs".to_owned(),
         })?);
     }
@@ -184,7 +184,7 @@ fn be_the_parent(
 type Owners = Vec<((u32, u32), OwnedFd)>;
 
 fn open_tree(tree: &Tree, owners: &mut Owners, payload: u32, alone: Alone) -> io::Result<OwnedFd> {
-    let copy = mounts::copy_tree(&tree.path)?;
+    let copy = tree.from.copy()?;
     let Some(owner) = tree.owner else {
         mounts::confine(copy.as_fd(), tree.attributes)?;
         return Ok(copy);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use guest::Step;
-use guest::step::{Access as Reach, Landlock, Source};
+use guest::step::{Access as Reach, Landlock, Source, Way};
 use model::paths::{self, is_below, is_within};
 use model::{Access, Command, Files, Limits, Network, Origin, Place, Powers};
 use sys::filter;
@@ -43,9 +43,9 @@ pub struct Blueprint {
 }
 
 /// A part of the host's files that only the parent has the rights to open.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Tree {
-    pub path: CString,
+    pub from: Way,
     pub attributes: Attributes,
     /// Owner on disk to be seen as the payload; `None` leaves owners as they are.
     pub owner: Option<(u32, u32)>,
@@ -300,10 +300,11 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
     }
     for (target, mount) in mounts {
         match mount {
-            Mount::Scratch | Mount::Pin => steps.push(Step::Scratch { path: relative(target)? }),
+            Mount::Scratch => steps.push(Step::Scratch { path: Way::Plain(relative(target)?) }),
+            Mount::Pin => steps.push(Step::Scratch { path: Way::Careful(relative(target)?) }),
             Mount::Hide(folder) => {
                 let cover = text(if folder { EMPTY_FOLDER } else { EMPTY_FILE });
-                steps.push(Step::Hide { path: relative(target)?, cover });
+                steps.push(Step::Hide { path: Way::Careful(relative(target)?), cover });
             }
             Mount::Place(place) => {
                 let attributes = match place.access {
@@ -315,12 +316,17 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
                     Origin::System => None,
                     Origin::Toolchain | Origin::Workspace | Origin::Asked => Some(place.owner),
                 };
-                bind(steps, &mut trees, host, &place.path, attributes, owner)?;
+                let way = |careful| if careful { Way::Careful } else { Way::Plain };
+                let from = way(place.origin != Origin::System)(path(&place.path)?);
+                // Within another place, its path leads over files that are not ours.
+                let target = way(covered(&place.path))(relative(&place.path)?);
+                bind(steps, &mut trees, host, (from, target), attributes, owner);
             }
         }
     }
     for device in &host.devices {
-        bind(steps, &mut trees, host, device, Attributes::DEVICE, None)?;
+        let ways = (Way::Plain(path(device)?), Way::Plain(relative(device)?));
+        bind(steps, &mut trees, host, ways, Attributes::DEVICE, None);
     }
     steps.push(Step::Terminals { path: text("dev/pts") });
     steps.push(Step::Proc { path: text("proc") });
@@ -331,7 +337,7 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
         ("proc/key-users", EMPTY_FILE),
         (BOOT_IDENTITY, OWN_IDENTITY),
     ] {
-        steps.push(Step::Hide { path: text(secret), cover: text(cover) });
+        steps.push(Step::Hide { path: Way::Plain(text(secret)), cover: text(cover) });
     }
     Ok(trees)
 }
@@ -356,19 +362,19 @@ fn bind(
     steps: &mut Vec<Step>,
     trees: &mut Vec<Tree>,
     host: &Host,
-    from: &Path,
+    (from, target): (Way, Way),
     attributes: Attributes,
     owner: Option<(u32, u32)>,
-) -> Result<(), BadPath> {
+) {
     let source = match host.identity {
-        Identity::Ordinary { .. } | Identity::PowerlessRoot => Source::Path(path(from)?),
+        Identity::Ordinary { .. } | Identity::PowerlessRoot => Source::Path(from),
         Identity::Root { .. } => {
-            trees.push(Tree { path: path(from)?, attributes, owner });
-            Source::Received { path: path(from)?, tree: trees.len() - 1 }
+            let path = from.path().clone();
+            trees.push(Tree { from, attributes, owner });
+            Source::Received { path, tree: trees.len() - 1 }
         }
     };
-    steps.push(Step::Bind { source, target: relative(from)?, attributes });
-    Ok(())
+    steps.push(Step::Bind { source, target, attributes });
 }
 
 /// Files of /etc that say who and where one is; the host's would say too much.
