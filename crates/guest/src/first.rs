@@ -160,7 +160,7 @@ fn reap_until(payload: i32) -> i32 {
 
 struct State<'a> {
     wire: BorrowedFd<'a>,
-    trees: Vec<OwnedFd>,
+    received: Vec<OwnedFd>,
     network: Option<network::Pending>,
     alone: Alone,
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
@@ -175,7 +175,7 @@ impl<'a> State<'a> {
     fn new(wire: BorrowedFd<'a>, alone: Alone) -> State<'a> {
         State {
             wire,
-            trees: Vec::new(),
+            received: Vec::new(),
             network: None,
             alone,
             own: None,
@@ -188,14 +188,14 @@ impl<'a> State<'a> {
 
     fn take(&mut self, step: &Step) -> io::Result<()> {
         match step {
-            Step::JoinGroups(entrances) => {
-                for entrance in entrances {
+            Step::JoinGroups { first } => {
+                for entrance in self.received.drain(*first..) {
                     // Ourselves, and our only thread: the kernel then needs no lock on all processes of the host.
                     rustix::io::write(entrance, b"0")?;
                 }
             }
             Step::AwaitParent => wire::await_release(self.wire)?,
-            Step::ReceiveTrees => wire::receive_trees(self.wire, &mut self.trees)?,
+            Step::Receive => wire::receive_descriptors(self.wire, &mut self.received)?,
             Step::MapSelf { user, group } => identity::map_self(*user, *group)?,
             Step::Become { user, group } => {
                 identity::become_only(*user, *group)?;
@@ -272,7 +272,7 @@ impl<'a> State<'a> {
                 self.own = Some(rustix::fs::open(c"/proc/self", host_proc, Mode::empty())?);
                 mounts::change_root_to_here()?;
                 self.root = None;
-                self.trees.clear();
+                self.received.clear();
             }
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
             Step::BeginNetwork => self.network = Some(network::begin(self.alone)?),
@@ -323,7 +323,7 @@ impl<'a> State<'a> {
             }
             // Confined by the parent.
             Source::Received { tree, .. } => {
-                let tree = self.trees.get(*tree).ok_or(io::ErrorKind::NotFound)?;
+                let tree = self.received.get(*tree).ok_or(io::ErrorKind::NotFound)?;
                 self.attach(tree.as_fd(), target)
             }
         }

@@ -14,8 +14,10 @@ use sys::mounts::{self, Attributes};
 /// Paths of targets are relative to the new root; paths of sources are the host's, absolute and free of links.
 #[derive(Debug)]
 pub enum Step {
-    /// Enter control groups of the older kind, through their open `tasks` files.
-    JoinGroups(Vec<OwnedFd>),
+    /// Enter control groups of the older kind, through their `tasks` files: what was received from `first` on.
+    JoinGroups {
+        first: usize,
+    },
     /// Wait until the parent has written our maps.
     AwaitParent,
     /// Write our own user and group maps.
@@ -37,8 +39,8 @@ pub enum Step {
         size: CString,
         inodes: CString,
     },
-    /// Take the trees that the parent has opened meanwhile.
-    ReceiveTrees,
+    /// Take what the parent has opened meanwhile.
+    Receive,
     Directory {
         path: CString,
         mode: u32,
@@ -159,9 +161,9 @@ pub enum Access {
 impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::JoinGroups(_) => write!(out, "join     the control groups"),
+            Step::JoinGroups { .. } => write!(out, "join     the control groups"),
             Step::AwaitParent => write!(out, "await    the parent's maps"),
-            Step::ReceiveTrees => write!(out, "receive  what the parent has opened"),
+            Step::Receive => write!(out, "receive  what the parent has opened"),
             Step::MapSelf { user, group } => write!(
                 out,
                 "map      user {} to {} and group {} to {} of the host",

@@ -130,15 +130,15 @@ pub fn release(wire: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Most descriptors in one message of trees; the kernel's own limit is 253.
+/// Most descriptors in one message; the kernel's own limit is 253.
 const BATCH: usize = 64;
 
-/// Hands over opened trees, in order, and says when that was the last of them.
-pub fn send_trees(wire: BorrowedFd<'_>, trees: &[OwnedFd]) -> io::Result<()> {
-    let mut batches = trees.chunks(BATCH).peekable();
+/// Hands over what was opened, in order, and says when that was the last of them.
+pub fn send_descriptors(wire: BorrowedFd<'_>, descriptors: &[OwnedFd]) -> io::Result<()> {
+    let mut batches = descriptors.chunks(BATCH).peekable();
     while let Some(batch) = batches.next() {
         let last = [u8::from(batches.peek().is_none())];
-        let batch: Vec<BorrowedFd<'_>> = batch.iter().map(|tree| tree.as_fd()).collect();
+        let batch: Vec<BorrowedFd<'_>> = batch.iter().map(|one| one.as_fd()).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
         let mut extra = SendAncillaryBuffer::new(&mut space);
         if !extra.push(SendAncillaryMessage::ScmRights(&batch)) {
@@ -149,8 +149,8 @@ pub fn send_trees(wire: BorrowedFd<'_>, trees: &[OwnedFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes what `send_trees` sends.
-pub(crate) fn receive_trees(wire: BorrowedFd<'_>, trees: &mut Vec<OwnedFd>) -> io::Result<()> {
+/// Takes what `send_descriptors` sends.
+pub(crate) fn receive_descriptors(wire: BorrowedFd<'_>, descriptors: &mut Vec<OwnedFd>) -> io::Result<()> {
     loop {
         let mut last = [0u8; 1];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
@@ -163,7 +163,7 @@ pub(crate) fn receive_trees(wire: BorrowedFd<'_>, trees: &mut Vec<OwnedFd>) -> i
         }
         for message in extra.drain() {
             if let RecvAncillaryMessage::ScmRights(rights) = message {
-                trees.extend(rights);
+                descriptors.extend(rights);
             }
         }
         if last == [1] {

@@ -1,5 +1,5 @@
-//! A process that does nothing but wait for our end. If we end without having dismissed it, it removes what we
-//! can't remove any more: control groups outlive those who made them.
+//! A process that does nothing but wait for the end: the sandbox's, when we tell it to, or our own, even if we are
+//! killed. Then it removes what would be left: control groups outlive those who made them.
 //!
 //! It shares our memory, because a copy would cost every start a tenth of a millisecond. So it may not use anything
 //! that two threads can't use at once: it makes its system calls itself (`rustix` keeps no `errno`), allocates
@@ -7,25 +7,29 @@
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::checked;
-use crate::process::{self, Alone};
+use crate::process::{self, Alone, Ended};
 use crate::stack;
 
 pub struct Keeper {
     pid: i32,
+    /// Through which it learns whose end to wait for besides ours.
+    word: OwnedFd,
 }
 
 /// What the keeper works on. Leaked: it must outlive us.
 struct Charge {
     folders: Vec<(CString, CString)>,
     ward: Pid,
+    /// Our end of `word`, in the keeper's own table of descriptors.
+    ear: RawFd,
 }
 
 impl Keeper {
@@ -37,7 +41,9 @@ impl Keeper {
             Ok((folder.clone(), CString::new(members)?))
         };
         let folders: io::Result<Vec<_>> = folders.iter().map(with_members).collect();
-        let charge = Box::leak(Box::new(Charge { folders: folders?, ward: rustix::process::getpid() }));
+        let word = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let charge = Charge { folders: folders?, ward: rustix::process::getpid(), ear: word.as_raw_fd() };
+        let charge = Box::leak(Box::new(charge));
         let stack = stack::top()?;
         // SAFETY: stack and charge are never freed or touched again by us. `keep` uses neither the allocator nor
         // thread-local storage, the two things it shares with us.
@@ -49,11 +55,26 @@ impl Keeper {
         // Out of the caller's process group before there is anything to keep: what ends that must not end the keeper.
         // SAFETY: takes two integers.
         checked(unsafe { libc::setpgid(pid, pid) }.into())?;
-        Ok(Keeper { pid })
+        Ok(Keeper { pid, word })
     }
 
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Has the groups removed as soon as `first`, a child of ours that is not waited for yet, has ended.
+    pub fn remove_after(&self, first: i32) -> io::Result<()> {
+        rustix::io::write(&self.word, &(first as u64).to_ne_bytes())?;
+        Ok(())
+    }
+
+    /// Waits until it has removed the groups.
+    pub fn finish(self) -> io::Result<()> {
+        match process::wait(self.pid, false)? {
+            Some((_, Ended::Exited(0), _)) => Ok(()),
+            Some((_, Ended::Exited(errno), _)) => Err(io::Error::from_raw_os_error(errno)),
+            other => Err(io::Error::other(format!("their keeper was ended: {other:?}"))),
+        }
     }
 
     /// The groups are gone; it may go too.
@@ -68,18 +89,72 @@ extern "C" fn keep(charge: *mut c_void) -> c_int {
     let charge = unsafe { &*charge.cast::<Charge>() };
     match watch(charge) {
         Ok(()) => 0,
-        Err(_) => 1,
+        Err(error) => error.raw_os_error(),
     }
 }
 
 fn watch(charge: &Charge) -> Result<(), Errno> {
-    match pidfd_open(charge.ward, PidfdFlags::empty()) {
-        Ok(ward) => wait_for_end(&ward)?,
-        // Gone before we looked.
-        Err(Errno::SRCH) => {}
-        Err(error) => return Err(error),
-    }
+    let ear = forget_all_but(charge.ear)?;
+    wait_for_either(charge.ward, &ear)?;
     charge.folders.iter().try_for_each(|(folder, members)| remove_with(folder, members))
+}
+
+/// Closes our copies of everything else: a pipe that the keeper held would never end for its reader.
+fn forget_all_but(ear: RawFd) -> Result<OwnedFd, Errno> {
+    let close = |first: u32, last: u32| -> Result<(), Errno> {
+        // SAFETY: the keeper's table of descriptors is its own, and nothing in it but `ear` is used.
+        unsafe { syscalls::syscall!(syscalls::Sysno::close_range, first, last, 0) }
+            .map_err(|error| Errno::from_raw_os_error(error.into_raw()))?;
+        Ok(())
+    };
+    if ear > 0 {
+        close(0, ear as u32 - 1)?;
+    }
+    close(ear as u32 + 1, u32::MAX)?;
+    // SAFETY: open in this table, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(ear) })
+}
+
+/// Until the ward has ended, or the process that it has named.
+fn wait_for_either(ward: Pid, ear: &OwnedFd) -> Result<(), Errno> {
+    let Some(ward) = open_process(ward)? else { return Ok(()) };
+    if wait_for(&ward, ear)? == Woken::ByTheFirst {
+        return Ok(());
+    }
+    let mut word = [0u8; 8];
+    rustix::io::read(ear, &mut word)?;
+    let named = i32::try_from(u64::from_ne_bytes(word)).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
+    match open_process(named)? {
+        Some(named) => wait_for(&ward, &named).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// None if it has ended and been waited for already.
+fn open_process(pid: Pid) -> Result<Option<OwnedFd>, Errno> {
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => Ok(Some(process)),
+        Err(Errno::SRCH) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Woken {
+    ByTheFirst,
+    ByTheSecond,
+}
+
+fn wait_for(first: &OwnedFd, second: &OwnedFd) -> Result<Woken, Errno> {
+    let mut both = [PollFd::new(first, PollFlags::IN), PollFd::new(second, PollFlags::IN)];
+    loop {
+        match poll(&mut both, None) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+            Ok(_) if !both[0].revents().is_empty() => return Ok(Woken::ByTheFirst),
+            Ok(_) => return Ok(Woken::ByTheSecond),
+        }
+    }
 }
 
 fn wait_for_end(process: &OwnedFd) -> Result<(), Errno> {
@@ -123,11 +198,7 @@ fn end_first_member(members: &CStr) -> Result<(), Errno> {
         rustix::thread::sched_yield();
         return Ok(());
     };
-    let process = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => process,
-        Err(Errno::SRCH) => return Ok(()),
-        Err(error) => return Err(error),
-    };
+    let Some(process) = open_process(pid)? else { return Ok(()) };
     match pidfd_send_signal(process.as_fd(), Signal::KILL) {
         Ok(()) => wait_for_end(&process),
         Err(Errno::SRCH) => Ok(()),

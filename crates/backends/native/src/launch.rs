@@ -15,7 +15,7 @@ use sys::identity::{self, Mapping};
 use sys::process::{self, Alone, Forked, Strings};
 use sys::{mounts, signals};
 
-use crate::groups::Group;
+use crate::groups::{Ceiling, Group, Placement};
 use crate::host::Host;
 use crate::input::Input;
 use crate::output::Pumps;
@@ -59,18 +59,15 @@ impl Clock {
     }
 }
 
-pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: bool) -> Result<Raised, SetupFailure> {
+pub fn launch(blueprint: Blueprint, powers: &Powers, host: &Host, trace: bool) -> Result<Raised, SetupFailure> {
     let started = Instant::now();
     let mut clock = Clock::new(trace);
     check_descriptors()?;
     let alone = Alone::prove().map_err(cannot("start from here"))?;
-    // First of all: its keeper gets a copy of every descriptor there is, and a pipe it holds would never end.
-    let group = match &blueprint.ceiling {
-        None => None,
-        Some(ceiling) => {
-            Group::make(&host.groups, ceiling, alone).map_err(|error| of(Wall::Memory, error.to_string()))?
-        }
-    };
+    // A child is born into a group of the unified hierarchy. Into an older one it goes by itself, later: so the time
+    // that it takes to make can pass while the child does other things.
+    let early = matches!(host.groups, Placement::Unified { .. });
+    let group = if early { make_group(blueprint.ceiling.as_ref(), host, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
         let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal).map_err(cannot("make pipes"))?;
@@ -86,16 +83,13 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
     };
     clock.lap("parent: begin");
 
-    let began = enter_groups(&mut blueprint, group.as_ref())
-        .and_then(|()| {
-            blueprint.processors.map_or(Ok(()), restrict_to).map_err(|error| of(Wall::Cpu, error.to_string()))
-        })
-        .and_then(|()| wire::pair().map_err(cannot("make a socket pair")));
+    let began = blueprint.processors.map_or(Ok(()), restrict_to).map_err(|error| of(Wall::Cpu, error.to_string()));
+    let began = began.and_then(|()| wire::pair().map_err(cannot("make a socket pair")));
     let (ours, theirs) = match began {
         Ok(pair) => pair,
         Err(failed) => return Err(undo(group, failed)),
     };
-    let Blueprint { namespaces, maps, trees, ceiling: _, processors: _, steps } = blueprint;
+    let Blueprint { namespaces, maps, trees, ceiling, processors: _, steps } = blueprint;
     let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
     // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
     let orders = ManuallyDrop::new(Orders { steps, payload, mask, trace });
@@ -133,68 +127,78 @@ pub fn launch(mut blueprint: Blueprint, powers: &Powers, host: &Host, trace: boo
         clock,
         sweep,
     };
-    let armed = match maps {
-        None => Ok(()),
-        Some(maps) => be_the_parent(&mut raised, maps, &trees, alone),
-    };
+    let armed = maps.map_or(Ok(None), |maps| map(&mut raised, maps).map(Some)).and_then(|owners| {
+        if !early {
+            raised.group = make_group(ceiling.as_ref(), host, alone)?;
+            raised.clock.lap("parent: make the control group, while the child builds its root");
+        }
+        hand_over(&mut raised, owners, &trees, alone)
+    });
     match armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names)) {
         Ok(()) => Ok(raised),
         Err(failed) => Err(raised.abandon(failed)),
     }
 }
 
-/// Gives the child the doors of its control groups.
-fn enter_groups(blueprint: &mut Blueprint, group: Option<&Group>) -> Result<(), SetupFailure> {
-    if let (Some(group), Some(Step::JoinGroups(entrances))) = (group, blueprint.steps.first_mut()) {
-        *entrances = group.entrances().map_err(|error| of(Wall::Memory, error.to_string()))?;
-    }
-    Ok(())
+fn make_group(ceiling: Option<&Ceiling>, host: &Host, alone: Alone) -> Result<Option<Group>, SetupFailure> {
+    let made = ceiling.map_or(Ok(None), |ceiling| Group::make(&host.groups, ceiling, alone));
+    made.map_err(|error| of(Wall::Memory, error.to_string()))
 }
 
-/// As root: writes the maps, and while the child builds its root, opens what is to be mounted in it.
-fn be_the_parent(
-    raised: &mut Raised,
-    (user, group): (Mapping, Mapping),
-    trees: &[Tree],
-    alone: Alone,
-) -> Result<(), SetupFailure> {
-    let wire = raised.wire.as_fd();
-    let gone = |error: io::Error| of(Wall::Files, format!("the sandbox's first process is gone: {error}"));
+/// As root: writes the child's maps. What it returns is how mounts can be told of them.
+fn map(raised: &mut Raised, (user, group): (Mapping, Mapping)) -> Result<Owners, SetupFailure> {
     identity::map_other(raised.pid, user, group)
         .map_err(|error| of(Wall::User, format!("cannot map the payload's user: {error}")))?;
-    wire::release(wire).map_err(gone)?;
+    wire::release(raised.wire.as_fd()).map_err(gone)?;
     raised.clock.lap("parent: write maps");
     let child = format!("/proc/{}/ns/user", raised.pid);
     let of_root = rustix::fs::open(child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| of(Wall::User, format!("cannot open the sandbox's user namespace: {error}")))?;
     // The sandbox's own namespace sees root's files as the payload's; other owners need a namespace each.
-    let mut owners = vec![((user.inside, group.inside), of_root)];
-    let mut opened = Vec::with_capacity(trees.len());
-    for tree in trees {
-        opened.push(open_tree(tree, &mut owners, user.outside, alone).map_err(|error| SetupFailure {
-            wall: Some(Wall::Files),
-            message: format!("cannot open `{}` for the sandbox: {error}", tree.from.path().to_string_lossy()),
-            fix: "its filesystem may not support mapped owners; use ext4, xfs, btrfs or tmpfs".to_owned(),
-        })?);
-    }
-    raised.clock.lap("parent: open binds, while the child builds its root");
-    wire::send_trees(wire, &opened).map_err(gone)
+    Ok(Owners { payload: user.outside, known: vec![((user.inside, group.inside), of_root)] })
 }
 
-type Owners = Vec<((u32, u32), OwnedFd)>;
+/// While the child builds its root: opens what it can't open itself, and hands it over.
+fn hand_over(raised: &mut Raised, owners: Option<Owners>, trees: &[Tree], alone: Alone) -> Result<(), SetupFailure> {
+    let mut opened = Vec::with_capacity(trees.len());
+    if let Some(mut owners) = owners {
+        for tree in trees {
+            opened.push(open_tree(tree, &mut owners, alone).map_err(|error| SetupFailure {
+                wall: Some(Wall::Files),
+                message: format!("cannot open `{}` for the sandbox: {error}", tree.from.path().to_string_lossy()),
+                fix: "its filesystem may not support mapped owners; use ext4, xfs, btrfs or tmpfs".to_owned(),
+            })?);
+        }
+        raised.clock.lap("parent: open binds, while the child builds its root");
+    }
+    if let Some(group) = &raised.group {
+        opened.append(&mut group.entrances().map_err(|error| of(Wall::Memory, error.to_string()))?);
+    }
+    wire::send_descriptors(raised.wire.as_fd(), &opened).map_err(gone)
+}
 
-fn open_tree(tree: &Tree, owners: &mut Owners, payload: u32, alone: Alone) -> io::Result<OwnedFd> {
+fn gone(error: io::Error) -> SetupFailure {
+    of(Wall::Files, format!("the sandbox's first process is gone: {error}"))
+}
+
+/// User namespaces through which the files of an owner are seen as the payload's.
+struct Owners {
+    payload: u32,
+    known: Vec<((u32, u32), OwnedFd)>,
+}
+
+fn open_tree(tree: &Tree, owners: &mut Owners, alone: Alone) -> io::Result<OwnedFd> {
     let copy = tree.from.copy()?;
     let Some(owner) = tree.owner else {
         mounts::confine(copy.as_fd(), tree.attributes)?;
         return Ok(copy);
     };
-    let namespace = match owners.iter().position(|(known, _)| *known == owner) {
-        Some(at) => &owners[at].1,
+    let namespace = match owners.known.iter().position(|(known, _)| *known == owner) {
+        Some(at) => &owners.known[at].1,
         None => {
-            let map = |inside| Mapping { inside, outside: payload };
+            let map = |inside| Mapping { inside, outside: owners.payload };
             let namespace = identity::namespace_mapping(map(owner.0), map(owner.1), alone)?;
-            &owners.push_mut((owner, namespace)).1
+            &owners.known.push_mut((owner, namespace)).1
         }
     };
     mounts::confine_and_map(copy.as_fd(), tree.attributes, namespace.as_fd())?;
@@ -312,13 +316,13 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         return failure(None, format!("an unknown step failed: {error}"), "see `belljar doctor`");
     };
     let wall = match step {
-        Step::JoinGroups(_) => Wall::Memory,
+        Step::JoinGroups { .. } => Wall::Memory,
         Step::AwaitParent | Step::DieWithParent | Step::AdoptOrphans => Wall::CleanUp,
         Step::MapSelf { .. } | Step::Become { .. } | Step::EnterUser { .. } => Wall::User,
         Step::HideControlGroups => Wall::ControlGroups,
         Step::KeepMountsPrivate
         | Step::NewRoot { .. }
-        | Step::ReceiveTrees
+        | Step::Receive
         | Step::Directory { .. }
         | Step::File { .. }
         | Step::Link { .. }

@@ -79,9 +79,6 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     let ceiling = ceiling(limits, &host.groups);
 
     let (maps, inner) = identities(host.identity);
-    if let Placement::Older { .. } = host.groups {
-        steps.push(Step::JoinGroups(Vec::new()));
-    }
     match maps {
         Some(_) => steps.extend([Step::AwaitParent, Step::Become { user: 0, group: 0 }]),
         None => {
@@ -94,7 +91,7 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     steps.push(Step::DieWithParent);
     // As early as possible: it takes longer than all that is done before it is joined.
     steps.push(Step::BeginNetwork);
-    if ceiling.is_some() {
+    if let Placement::Unified { .. } = host.groups {
         steps.push(Step::HideControlGroups);
     }
     steps.push(Step::KeepMountsPrivate);
@@ -144,7 +141,7 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     let ceiling = ceiling(limits, &host.groups);
     let mut steps = Vec::new();
     if let Placement::Older { .. } = host.groups {
-        steps.push(Step::JoinGroups(Vec::new()));
+        steps.extend([Step::Receive, Step::JoinGroups { first: 0 }]);
     }
     steps.push(Step::DieWithParent);
     if command.terminal {
@@ -295,16 +292,14 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
     mounts.sort_by_key(|(path, _)| path.as_os_str());
 
     let mut trees = Vec::new();
-    if let Identity::Root { .. } = host.identity {
-        steps.push(Step::ReceiveTrees);
-    }
+    let mut mounted = Vec::new();
     for (target, mount) in mounts {
         match mount {
-            Mount::Scratch => steps.push(Step::Scratch { path: Way::Plain(relative(target)?) }),
-            Mount::Pin => steps.push(Step::Scratch { path: Way::Careful(relative(target)?) }),
+            Mount::Scratch => mounted.push(Step::Scratch { path: Way::Plain(relative(target)?) }),
+            Mount::Pin => mounted.push(Step::Scratch { path: Way::Careful(relative(target)?) }),
             Mount::Hide(folder) => {
                 let cover = text(if folder { EMPTY_FOLDER } else { EMPTY_FILE });
-                steps.push(Step::Hide { path: Way::Careful(relative(target)?), cover });
+                mounted.push(Step::Hide { path: Way::Careful(relative(target)?), cover });
             }
             Mount::Place(place) => {
                 let attributes = match place.access {
@@ -320,16 +315,16 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
                 let from = way(place.origin != Origin::System)(path(&place.path)?);
                 // Within another place, its path leads over files that are not ours.
                 let target = way(covered(&place.path))(relative(&place.path)?);
-                bind(steps, &mut trees, host, (from, target), attributes, owner);
+                bind(&mut mounted, &mut trees, host, (from, target), attributes, owner);
             }
         }
     }
     for device in &host.devices {
         let ways = (Way::Plain(path(device)?), Way::Plain(relative(device)?));
-        bind(steps, &mut trees, host, ways, Attributes::DEVICE, None);
+        bind(&mut mounted, &mut trees, host, ways, Attributes::DEVICE, None);
     }
-    steps.push(Step::Terminals { path: text("dev/pts") });
-    steps.push(Step::Proc { path: text("proc") });
+    mounted.push(Step::Terminals { path: text("dev/pts") });
+    mounted.push(Step::Proc { path: text("proc") });
     // What /proc tells everybody about this machine and its people, and nobody inside needs.
     for (secret, cover) in [
         ("proc/cmdline", EMPTY_FILE),
@@ -337,8 +332,16 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
         ("proc/key-users", EMPTY_FILE),
         (BOOT_IDENTITY, OWN_IDENTITY),
     ] {
-        steps.push(Step::Hide { path: Way::Plain(text(secret)), cover: text(cover) });
+        mounted.push(Step::Hide { path: Way::Plain(text(secret)), cover: text(cover) });
     }
+    let older_groups = matches!(host.groups, Placement::Older { .. });
+    if older_groups || !trees.is_empty() {
+        steps.push(Step::Receive);
+    }
+    if older_groups {
+        steps.extend([Step::JoinGroups { first: trees.len() }, Step::HideControlGroups]);
+    }
+    steps.append(&mut mounted);
     Ok(trees)
 }
 

@@ -36,18 +36,24 @@ impl model::Sandbox for Supervised {
         let mut watch = Watch::new(raised, &grant);
         let watched = watch.until_the_end();
         let Watch { mut raised, denials, ended, start_failure, overrun, terminal, .. } = watch;
-        // First of all that nothing of it lives on; then whether the watching itself went well.
         raised.clock.lap("payload: fork, exec, run, end");
+        // Before the group is removed, which begins as soon as the first process is gone.
+        let memory = raised.group.as_ref().and_then(Group::peak_memory);
+        let kills = raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
+        let removing = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
+        raised.clock.lap("parent: read the control group");
+        // First of all that nothing of it lives on; then whether the watching itself went well.
         let reaped = end(&raised);
         raised.clock.lap("parent: end the namespaces");
         drop(terminal);
         // Signals stay blocked to our end: one that arrives now must not cost the result.
         let drained = raised.pumps.drain(overrun.is_none(), raised.signals.as_fd());
         let elapsed = raised.started.elapsed();
-        let memory = raised.group.as_ref().and_then(Group::peak_memory);
-        let kills = raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
-        let removed = raised.group.take().map_or(Ok(()), Group::remove);
-        raised.clock.lap("parent: read and remove the control group");
+        let removed = raised.group.take().map_or(Ok(()), |group| match removing {
+            Ok(()) => group.await_removal(),
+            Err(_) => group.remove(),
+        });
+        raised.clock.lap("parent: wait until the control group is removed");
 
         let well = watched
             .map_err(|error| ("watch it", error))

@@ -164,15 +164,31 @@ impl Group {
         }
     }
 
-    /// Removes the group, once all of its processes have ended.
+    /// Has the group removed when `first`, the last of its processes, has ended; to be followed by `await_removal`.
+    pub fn remove_after(&self, first: i32) -> io::Result<()> {
+        self.keeper.remove_after(first)
+    }
+
+    /// Waits for what `remove_after` began, and does it here if that went wrong.
+    pub fn await_removal(self) -> io::Result<()> {
+        let Group { folders, unified, keeper } = self;
+        drop(unified);
+        keeper.finish().or_else(|_| remove(&folders))
+    }
+
+    /// Removes a group that nobody has used.
     pub fn remove(self) -> io::Result<()> {
         let Group { folders, unified, keeper } = self;
         drop(unified);
-        for folder in folders.iter().rev() {
-            keeper::remove(&name_of(folder)?).map_err(|error| naming("remove", folder, error))?;
-        }
+        remove(&folders)?;
         keeper.dismiss()
     }
+}
+
+fn remove(folders: &[PathBuf]) -> io::Result<()> {
+    folders.iter().rev().try_for_each(|folder| {
+        keeper::remove(&name_of(folder)?).map_err(|error| naming("remove", folder, error))
+    })
 }
 
 fn name_of(folder: &Path) -> io::Result<CString> {
