@@ -101,24 +101,21 @@ fn current_directory() -> Result<PathBuf, Outcome> {
 
 /// The home that programs are told of, and all homes whose credentials count.
 fn homes(variable: Option<&OsStr>) -> (PathBuf, Vec<PathBuf>) {
-    let recorded = recorded_home();
-    let named = variable.map(PathBuf::from).filter(|home| home.is_absolute());
-    let mut homes: Vec<PathBuf> = Vec::new();
-    for home in named.iter().chain(&recorded) {
-        for spelling in [Some(home.clone()), std::fs::canonicalize(home).ok()].into_iter().flatten() {
-            if spelling != Path::new("/") && !homes.contains(&spelling) {
-                homes.push(spelling);
-            }
-        }
-    }
+    let mut spellings: Vec<PathBuf> = variable.map(PathBuf::from).filter(|home| home.is_absolute()).into_iter().collect();
+    spellings.extend(recorded_home().filter(|home| !spellings.contains(home)));
+    let canonical: Vec<PathBuf> = spellings.iter().filter_map(|home| std::fs::canonicalize(home).ok()).collect();
     // Not where the system is: a service's home can be anything.
     let fit = |home: &&PathBuf| {
         let system = ROOTS.iter().chain(PRIVATE).chain(&["/etc", "/tmp"]).map(Path::new);
         !system.into_iter().any(|root| is_within(home, root) || is_within(root, home)) && home.components().count() > 1
     };
-    let canonical = named.iter().chain(&recorded).filter_map(|home| std::fs::canonicalize(home).ok());
-    let all: Vec<PathBuf> = canonical.chain(named.iter().chain(&recorded).cloned()).collect();
-    let home = all.iter().find(fit).cloned().unwrap_or_else(|| PathBuf::from("/home/user"));
+    let home = canonical.iter().chain(&spellings).find(fit).cloned().unwrap_or_else(|| PathBuf::from("/home/user"));
+    let mut homes: Vec<PathBuf> = Vec::new();
+    for spelling in spellings.into_iter().chain(canonical) {
+        if spelling != Path::new("/") && !homes.contains(&spelling) {
+            homes.push(spelling);
+        }
+    }
     (home, homes)
 }
 

@@ -120,9 +120,6 @@ const NATIVE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const NATIVE: u32 = 0xC000_00B7;
 
-/// The x32 ABI borrows the native one's mark, and sets this bit in the number.
-const FOREIGN_BIT: u32 = 0x4000_0000;
-
 const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -136,17 +133,18 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 
 /// Compiles `rules`. Pure: the same rules give the same program.
+///
+/// A call of a foreign ABI that borrows the native mark has a number above all others, and so no rule.
 pub fn compile(rules: &Rules) -> Program {
-    let mut program = vec![
-        op(LOAD, ARCHITECTURE),
-        branch(IF_EQUAL, NATIVE, 1, 0),
-        returns(Action::Notify),
-        op(LOAD, NUMBER),
-        branch(IF_AT_LEAST, FOREIGN_BIT, 0, 1),
-        returns(Action::Notify),
-    ];
-    search(&spans(rules), &mut program);
-    Program(program)
+    let mut code = Code::default();
+    let native = code.search(&spans(rules));
+    code.load(NUMBER, native);
+    let native = code.here();
+    let foreign = code.verdict(Action::Notify);
+    code.branch(IF_EQUAL, NATIVE, native, foreign);
+    let check = code.here();
+    code.load(ARCHITECTURE, check);
+    code.finish()
 }
 
 /// Neighbouring numbers with the same verdict, as (first number, rule); the last span has no end.
@@ -161,64 +159,133 @@ fn spans(rules: &Rules) -> Vec<(u32, &Rule)> {
     spans
 }
 
-/// The number is loaded; narrows it down to one span.
-fn search(spans: &[(u32, &Rule)], code: &mut Vec<libc::sock_filter>) {
-    if let [(_, rule)] = spans {
-        return body(rule, code);
-    }
-    let (below, above) = spans.split_at(spans.len() / 2);
-    let pivot = above[0].0;
-    let at = code.len();
-    code.push(branch(IF_AT_LEAST, pivot, 0, 0));
-    search(below, code);
-    let skip = code.len() - at - 1;
-    match u8::try_from(skip) {
-        Ok(skip) => code[at].jt = skip,
-        // Conditional jumps reach 255 instructions, plain ones any distance.
-        Err(_) => {
-            code[at].jf = 1;
-            code.insert(at + 1, op(JUMP, skip as u32));
-        }
-    }
-    search(above, code);
+/// An instruction, by its distance from the end of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Label(usize);
+
+/// A program in the making, from its end to its start: jumps only lead forward, so every place that one leads to is
+/// known when it is written, and whatever has been written can be used again. Short programs are installed sooner.
+#[derive(Default)]
+struct Code<'a> {
+    /// The last instruction first.
+    reversed: Vec<libc::sock_filter>,
+    verdicts: Vec<(Action, Label)>,
+    looks: Vec<(&'a Look, Label)>,
 }
 
-/// Loading an argument loses the number, which is not needed any more.
-fn body(rule: &Rule, code: &mut Vec<libc::sock_filter>) {
-    let look = match rule {
-        Rule::Always(action) => return code.push(returns(*action)),
-        Rule::Look(look) => look,
-    };
-    code.push(op(LOAD, look.half.offset()));
-    if look.mask != u32::MAX {
-        code.push(op(AND, look.mask));
+/// How far a conditional jump reaches.
+const REACH: usize = u8::MAX as usize;
+
+impl<'a> Code<'a> {
+    /// The instruction written last, which will be run first.
+    fn here(&self) -> Label {
+        Label(self.reversed.len() - 1)
     }
-    // Tests first, each jumping to its arm; then what happens otherwise; then the arms, whose places are now known.
-    let mut jumps = Vec::new();
-    for (arm, (spans, _)) in look.arms.iter().enumerate() {
-        for (first, last) in spans {
-            if first == last {
-                jumps.push((code.len(), arm));
-                code.push(op(IF_EQUAL, *first));
-            } else {
-                code.push(branch(IF_AT_LEAST, *first, 0, 1));
-                jumps.push((code.len(), arm));
-                code.push(op(IF_ABOVE, *last));
-            }
+
+    /// What the next instruction to be written would have to jump over to get there.
+    fn distance(&self, to: Label) -> usize {
+        self.reversed.len() - 1 - to.0
+    }
+
+    fn push(&mut self, instruction: libc::sock_filter) -> Label {
+        self.reversed.push(instruction);
+        self.here()
+    }
+
+    /// Returning `action`, near enough for the next few instructions.
+    fn verdict(&mut self, action: Action) -> Label {
+        // Two are pushed at most before a branch is: room for both.
+        let near = self.verdicts.iter().find(|(known, at)| *known == action && self.distance(*at) + 2 <= REACH);
+        if let Some((_, at)) = near {
+            return *at;
+        }
+        let at = self.push(returns(action));
+        self.verdicts.retain(|(known, _)| *known != action);
+        self.verdicts.push((action, at));
+        at
+    }
+
+    fn rule(&mut self, rule: &'a Rule) -> Label {
+        match rule {
+            Rule::Always(action) => self.verdict(*action),
+            Rule::Look(look) => match self.looks.iter().find(|(known, _)| *known == &**look) {
+                Some((_, at)) => *at,
+                None => {
+                    let at = self.look(look);
+                    self.looks.push((look, at));
+                    at
+                }
+            },
         }
     }
-    body(&look.otherwise, code);
-    for (arm, (_, rule)) in look.arms.iter().enumerate() {
-        // A whole rule is some dozens of instructions: every jump in it is short.
-        for (at, _) in jumps.iter().filter(|(_, to)| *to == arm) {
-            let distance = (code.len() - at - 1) as u8;
-            match code[*at].code {
-                // "Not above the last" is the only test that leads to its arm by being false.
-                IF_ABOVE => code[*at].jf = distance,
-                _ => code[*at].jt = distance,
+
+    /// The number is loaded; narrows it down to one span.
+    fn search(&mut self, spans: &[(u32, &'a Rule)]) -> Label {
+        if let [(_, rule)] = spans {
+            return self.rule(rule);
+        }
+        let (below, above) = spans.split_at(spans.len() / 2);
+        let at_least = self.search(above);
+        let less = self.search(below);
+        self.branch(IF_AT_LEAST, above[0].0, at_least, less)
+    }
+
+    /// Loading an argument loses the number, which is not needed any more.
+    fn look(&mut self, look: &'a Look) -> Label {
+        let arms: Vec<Label> = look.arms.iter().map(|(_, rule)| self.rule(rule)).collect();
+        let mut next = self.rule(&look.otherwise);
+        for ((spans, _), arm) in look.arms.iter().zip(arms).rev() {
+            for (first, last) in spans.iter().rev() {
+                next = if first == last {
+                    self.branch(IF_EQUAL, *first, arm, next)
+                } else {
+                    let not_above = self.branch(IF_ABOVE, *last, next, arm);
+                    self.branch(IF_AT_LEAST, *first, not_above, next)
+                };
             }
         }
-        body(rule, code);
+        if look.mask != u32::MAX {
+            self.fall_into(next);
+            next = self.push(op(AND, look.mask));
+        }
+        self.load(look.half.offset(), next)
+    }
+
+    fn load(&mut self, offset: u32, next: Label) -> Label {
+        self.fall_into(next);
+        self.push(op(LOAD, offset))
+    }
+
+    /// Makes sure that the next instruction to be written goes on at `next`.
+    fn fall_into(&mut self, next: Label) {
+        if self.distance(next) > 0 {
+            self.push(op(JUMP, self.distance(next) as u32));
+        }
+    }
+
+    fn branch(&mut self, test: u16, value: u32, yes: Label, no: Label) -> Label {
+        let yes = self.within_reach(yes);
+        let no = self.within_reach(no);
+        // The second may have put one more instruction before the first.
+        let yes = self.within_reach(yes);
+        let (yes, no) = (self.distance(yes) as u8, self.distance(no) as u8);
+        self.push(branch(test, value, yes, no))
+    }
+
+    /// Somewhere near that leads to `to`: conditional jumps reach 255 instructions, plain ones any distance.
+    fn within_reach(&mut self, to: Label) -> Label {
+        if self.distance(to) < REACH {
+            return to;
+        }
+        match self.reversed[to.0] {
+            verdict if verdict.code == RETURN => self.push(verdict),
+            _ => self.push(op(JUMP, self.distance(to) as u32)),
+        }
+    }
+
+    fn finish(mut self) -> Program {
+        self.reversed.reverse();
+        Program(self.reversed)
     }
 }
 

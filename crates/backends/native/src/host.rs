@@ -40,7 +40,7 @@ impl Host {
             identity: identity(),
             landlock: sys::landlock::abi(),
             groups: Placement::look(),
-            processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+            processors: rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count()),
             devices: DEVICES
                 .iter()
                 .map(PathBuf::from)
