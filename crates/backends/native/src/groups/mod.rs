@@ -7,7 +7,7 @@ mod v1;
 mod v2;
 
 use std::ffi::CString;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -201,18 +201,35 @@ fn naming(what: &str, path: &Path, error: io::Error) -> io::Error {
 
 fn write(folder: &Path, file: &str, value: &str) -> io::Result<()> {
     let path = folder.join(file);
-    std::fs::write(&path, value).map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot write `{value}` to `{}`: {error}", path.display()))
-    })
+    // Not one that makes files: an absent one is an error, or none, but never a file of ours.
+    std::fs::OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(value.as_bytes())).map_err(
+        |error| io::Error::new(error.kind(), format!("cannot write `{value}` to `{}`: {error}", path.display())),
+    )
+}
+
+/// The same, where a kernel built otherwise has no such file.
+fn write_if_there(folder: &Path, file: &str, value: &str) -> io::Result<()> {
+    match write(folder, file, value) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
 fn read_number(folder: &Path, file: &str) -> Option<u64> {
-    std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+    read(folder, file)?.trim().parse().ok()
 }
 
 fn read_entry(folder: &Path, file: &str, key: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(folder.join(file)).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+    read(folder, file)?.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+/// All of these files are short, and whole in one read.
+fn read(folder: &Path, file: &str) -> Option<String> {
+    let mut text = vec![0; 4096];
+    let file = rustix::fs::open(folder.join(file), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let length = rustix::io::read(&file, &mut text).ok()?;
+    text.truncate(length);
+    String::from_utf8(text).ok()
 }
 
 /// The group of `controller` in the text of /proc/self/cgroup; the empty name is the unified hierarchy.

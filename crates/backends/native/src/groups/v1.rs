@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::{Ceiling, Placement, own_group, write};
+use super::{Ceiling, Placement, own_group, write, write_if_there};
 
 pub(super) fn look(root: &Path, own: &str) -> Placement {
     let place = |controller: &str| -> Option<PathBuf> {
@@ -20,22 +20,17 @@ pub(super) fn look(root: &Path, own: &str) -> Placement {
     }
 }
 
+/// `folders`: the one of the memory controller first.
 pub(super) fn fill(folders: &[PathBuf], ceiling: &Ceiling) -> io::Result<()> {
-    for folder in folders {
-        let has = |file: &str| folder.join(file).exists();
-        if has("memory.limit_in_bytes") {
-            write(folder, "memory.limit_in_bytes", &ceiling.memory.to_string())?;
-            // Memory and swap together; absent where the kernel does not count swap.
-            if has("memory.memsw.limit_in_bytes") {
-                write(folder, "memory.memsw.limit_in_bytes", &ceiling.memory.to_string())?;
-            }
-        }
-        if let Some(millicpus) = ceiling.millicpus
-            && has("cpu.cfs_quota_us")
-        {
-            write(folder, "cpu.cfs_period_us", "100000")?;
-            write(folder, "cpu.cfs_quota_us", &(u64::from(millicpus) * 100).to_string())?;
-        }
+    let memory = ceiling.memory.to_string();
+    write(&folders[0], "memory.limit_in_bytes", &memory)?;
+    // Memory and swap together; absent where the kernel does not count swap.
+    write_if_there(&folders[0], "memory.memsw.limit_in_bytes", &memory)?;
+    if let Some(millicpus) = ceiling.millicpus {
+        let with_quota = |folder: &&PathBuf| folder.join("cpu.cfs_quota_us").exists();
+        let folder = folders.iter().find(with_quota).ok_or(io::ErrorKind::NotFound)?;
+        write(folder, "cpu.cfs_period_us", "100000")?;
+        write(folder, "cpu.cfs_quota_us", &(u64::from(millicpus) * 100).to_string())?;
     }
     Ok(())
 }
