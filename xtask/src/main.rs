@@ -3,6 +3,7 @@
 mod bench;
 mod needs;
 mod place;
+mod release;
 mod steps;
 mod structure;
 mod test;
@@ -16,6 +17,7 @@ cargo xtask TASK
   test                 everything that CI runs: format, lints, dependencies, laws of the architecture, tests,
                        the escape suite, the matrix in THREATS.md, a short benchmark.
                        As root it installs what is missing and says so; otherwise it says what it skips and why.
+  release              build the binary as it is released, static and for any Linux, and say where it is
   structure            only the laws of the architecture: who may depend on whom, where `unsafe` lives
   needs                only install what the tests and benchmarks need (as root)
   threats              try every attack on belljar and its peers, write the matrix into THREATS.md (as root)
@@ -29,7 +31,7 @@ cargo xtask TASK
 
 Environment
   BELLJAR_PEERS        where peers and tool-chains for tests are installed (default /opt/belljar-peers)
-  BELLJAR              the binary under test (default: the release build of this tree)
+  BELLJAR              the binary under test (default: what `release` builds, or else the default build)
 
 Examples
   cargo xtask test
@@ -40,11 +42,28 @@ Examples
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
+    let again = match words.as_slice() {
+        ["threats", "--cell" | "--check", ..] => None,
+        ["test" | "threats" | "bench", ..] => release::instead(&words),
+        _ => None,
+    };
+    let done = again.unwrap_or_else(|| task(&words));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn task(words: &[&str]) -> Result<(), String> {
+    match words {
         [] | ["help" | "-h" | "--help", ..] | [_, "-h" | "--help"] => {
             println!("{HELP}");
             Ok(())
         }
+        ["release"] => release::build(),
         ["test"] => test::test(),
         ["structure"] => structure::check(),
         ["needs"] => needs::install(),
@@ -56,12 +75,5 @@ fn main() -> ExitCode {
         ["threats", "--cell", attack, column] => threats::cell(attack, column),
         ["bench", "native", flags @ ..] => bench::native(flags),
         _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("xtask: {message}");
-            ExitCode::FAILURE
-        }
     }
 }

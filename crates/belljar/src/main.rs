@@ -5,6 +5,11 @@ use std::process::ExitCode;
 use engine::Engine;
 use model::Backend;
 
+/// musl's own gives every few pages back to the kernel and asks for them again: a tenth of all calls of a start.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// Every backend, the strongest first. A new one is a line here.
 fn backends() -> Vec<Box<dyn Backend>> {
     vec![Box::new(native::Native::new())]

@@ -96,7 +96,7 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     }
     steps.push(Step::KeepMountsPrivate);
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
-    let trees = root(&mut steps, files, host, inner)?;
+    let trees = root(&mut steps, files, command.terminal, host, inner)?;
     steps.extend([Step::SealRoot, Step::ChangeRoot, Step::JoinNetwork, Step::Hostname(text(HOSTNAME))]);
     if command.terminal {
         steps.push(Step::OwnTerminal);
@@ -221,7 +221,13 @@ fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
 
 /// The root, in two parts. First all that is ours, while nothing of the host's is mounted: so that no folder or
 /// file is ever made in one of the host's. Then the mounts, each over something that exists.
-fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) -> Result<Vec<Tree>, BadPath> {
+fn root(
+    steps: &mut Vec<Step>,
+    files: &Files,
+    terminal: bool,
+    host: &Host,
+    inner: (u32, u32),
+) -> Result<Vec<Tree>, BadPath> {
     let Files { places, links, hidden, home, user_name } = files;
     let mut skeleton = Skeleton::default();
     let covered = |path: &Path| places.iter().any(|place| place.folder && is_below(path, &place.path));
@@ -247,13 +253,21 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
         ("/dev/stdin", "/proc/self/fd/0"),
         ("/dev/stdout", "/proc/self/fd/1"),
         ("/dev/stderr", "/proc/self/fd/2"),
+        // The same device for years.
+        ("/dev/random", "urandom"),
         ("/var/tmp", "/tmp"),
     ] {
         if !exists(Path::new(link)) {
             skeleton.link(Path::new(link), Path::new(target))?;
         }
     }
-    for device in &host.devices {
+    // Without a terminal, opening `/dev/tty` fails one way or the other.
+    let wanted = |device: &&PathBuf| match device.to_str() {
+        Some("/dev/random") => false,
+        Some("/dev/tty") => terminal,
+        _ => true,
+    };
+    for device in host.devices.iter().filter(wanted) {
         skeleton.file(device, 0o666, Vec::new())?;
     }
     for (file, contents) in own_files(inner, home, user_name) {
@@ -319,7 +333,7 @@ fn root(steps: &mut Vec<Step>, files: &Files, host: &Host, inner: (u32, u32)) ->
             }
         }
     }
-    for device in &host.devices {
+    for device in host.devices.iter().filter(wanted) {
         let ways = (Way::Plain(path(device)?), Way::Plain(relative(device)?));
         bind(&mut mounted, &mut trees, host, ways, Attributes::DEVICE, None);
     }

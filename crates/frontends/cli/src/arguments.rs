@@ -16,10 +16,17 @@ pub fn command(version: &'static str) -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .after_help(EXAMPLES)
-        .subcommand(with_request(Command::new("run").about("Run a command in a sandbox").after_help(RUN_HELP)).args(run_only()))
+        // Each is only made when it is called: a start of a sandbox has no time for the others' flags.
         .subcommand(
-            with_request(Command::new("explain").about("Show, step by step, what `run` would do, without doing it"))
-                .arg(json("Print the plan as one JSON object")),
+            Command::new("run")
+                .about("Run a command in a sandbox")
+                .after_help(RUN_HELP)
+                .defer(|run| with_request(run).args(run_only())),
+        )
+        .subcommand(
+            Command::new("explain")
+                .about("Show, step by step, what `run` would do, without doing it")
+                .defer(|explain| with_request(explain).arg(json("Print the plan as one JSON object"))),
         )
         .subcommand(
             Command::new("doctor")
