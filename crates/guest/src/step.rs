@@ -14,10 +14,8 @@ use sys::mounts::{self, Attributes};
 /// Paths of targets are relative to the new root; paths of sources are the host's, absolute and free of links.
 #[derive(Debug)]
 pub enum Step {
-    /// Enter control groups of the older kind, through their `tasks` files: what was received from `first` on.
-    JoinGroups {
-        first: usize,
-    },
+    /// Enter control groups of the older kind, through their `tasks` files, which were received.
+    JoinGroups,
     /// Wait until the parent has written our maps.
     AwaitParent,
     /// Write our own user and group maps.
@@ -161,7 +159,7 @@ pub enum Access {
 impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::JoinGroups { .. } => write!(out, "join     the control groups"),
+            Step::JoinGroups => write!(out, "join     the control groups"),
             Step::AwaitParent => write!(out, "await    the parent's maps"),
             Step::Receive => write!(out, "receive  what the parent has opened"),
             Step::MapSelf { user, group } => write!(

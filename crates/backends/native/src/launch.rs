@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
@@ -127,12 +127,13 @@ pub fn launch(blueprint: Blueprint, powers: &Powers, host: &Host, trace: bool) -
         clock,
         sweep,
     };
-    let armed = maps.map_or(Ok(None), |maps| map(&mut raised, maps).map(Some)).and_then(|owners| {
-        if !early {
-            raised.group = make_group(ceiling.as_ref(), host, alone)?;
-            raised.clock.lap("parent: make the control group, while the child builds its root");
+    let armed = maps.map_or(Ok(()), |maps| be_the_parent(&mut raised, maps, &trees, alone)).and_then(|()| {
+        if early {
+            return Ok(());
         }
-        hand_over(&mut raised, owners, &trees, alone)
+        raised.group = make_group(ceiling.as_ref(), host, alone)?;
+        raised.clock.lap("parent: make the control group, while the child builds its root");
+        raised.group.as_ref().map_or(Ok(()), |group| open_doors(group, raised.wire.as_fd()))
     });
     match armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names)) {
         Ok(()) => Ok(raised),
@@ -145,8 +146,13 @@ fn make_group(ceiling: Option<&Ceiling>, host: &Host, alone: Alone) -> Result<Op
     made.map_err(|error| of(Wall::Memory, error.to_string()))
 }
 
-/// As root: writes the child's maps. What it returns is how mounts can be told of them.
-fn map(raised: &mut Raised, (user, group): (Mapping, Mapping)) -> Result<Owners, SetupFailure> {
+/// As root: writes the child's maps and, while it builds its root, opens what is to be mounted in it.
+fn be_the_parent(
+    raised: &mut Raised,
+    (user, group): (Mapping, Mapping),
+    trees: &[Tree],
+    alone: Alone,
+) -> Result<(), SetupFailure> {
     identity::map_other(raised.pid, user, group)
         .map_err(|error| of(Wall::User, format!("cannot map the payload's user: {error}")))?;
     wire::release(raised.wire.as_fd()).map_err(gone)?;
@@ -155,26 +161,24 @@ fn map(raised: &mut Raised, (user, group): (Mapping, Mapping)) -> Result<Owners,
     let of_root = rustix::fs::open(child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| of(Wall::User, format!("cannot open the sandbox's user namespace: {error}")))?;
     // The sandbox's own namespace sees root's files as the payload's; other owners need a namespace each.
-    Ok(Owners { payload: user.outside, known: vec![((user.inside, group.inside), of_root)] })
+    let mut owners = Owners { payload: user.outside, known: vec![((user.inside, group.inside), of_root)] };
+    let mut opened = Vec::with_capacity(trees.len());
+    for tree in trees {
+        opened.push(open_tree(tree, &mut owners, alone).map_err(|error| SetupFailure {
+            wall: Some(Wall::Files),
+            message: format!("cannot open `{}` for the sandbox: {error}", tree.from.path().to_string_lossy()),
+            fix: "its filesystem may not support mapped owners; use ext4, xfs, btrfs or tmpfs".to_owned(),
+        })?);
+    }
+    wire::send_descriptors(raised.wire.as_fd(), &opened).map_err(gone)?;
+    raised.clock.lap("parent: open binds, while the child builds its root");
+    Ok(())
 }
 
-/// While the child builds its root: opens what it can't open itself, and hands it over.
-fn hand_over(raised: &mut Raised, owners: Option<Owners>, trees: &[Tree], alone: Alone) -> Result<(), SetupFailure> {
-    let mut opened = Vec::with_capacity(trees.len());
-    if let Some(mut owners) = owners {
-        for tree in trees {
-            opened.push(open_tree(tree, &mut owners, alone).map_err(|error| SetupFailure {
-                wall: Some(Wall::Files),
-                message: format!("cannot open `{}` for the sandbox: {error}", tree.from.path().to_string_lossy()),
-                fix: "its filesystem may not support mapped owners; use ext4, xfs, btrfs or tmpfs".to_owned(),
-            })?);
-        }
-        raised.clock.lap("parent: open binds, while the child builds its root");
-    }
-    if let Some(group) = &raised.group {
-        opened.append(&mut group.entrances().map_err(|error| of(Wall::Memory, error.to_string()))?);
-    }
-    wire::send_descriptors(raised.wire.as_fd(), &opened).map_err(gone)
+/// Lets the child into groups of the older kind.
+fn open_doors(group: &Group, wire: BorrowedFd<'_>) -> Result<(), SetupFailure> {
+    let doors = group.entrances().map_err(|error| of(Wall::Memory, error.to_string()))?;
+    wire::send_descriptors(wire, &doors).map_err(gone)
 }
 
 fn gone(error: io::Error) -> SetupFailure {
@@ -316,7 +320,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         return failure(None, format!("an unknown step failed: {error}"), "see `belljar doctor`");
     };
     let wall = match step {
-        Step::JoinGroups { .. } => Wall::Memory,
+        Step::JoinGroups => Wall::Memory,
         Step::AwaitParent | Step::DieWithParent | Step::AdoptOrphans => Wall::CleanUp,
         Step::MapSelf { .. } | Step::Become { .. } | Step::EnterUser { .. } => Wall::User,
         Step::HideControlGroups => Wall::ControlGroups,

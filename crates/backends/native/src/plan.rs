@@ -98,6 +98,10 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
     let trees = root(&mut steps, files, command.terminal, host, inner)?;
     steps.extend([Step::SealRoot, Step::ChangeRoot, Step::JoinNetwork, Step::Hostname(text(HOSTNAME))]);
+    if let Placement::Older { .. } = host.groups {
+        // Late: they take the parent some time to make, and nothing of the payload's has run yet.
+        steps.extend([Step::Receive, Step::JoinGroups, Step::HideControlGroups]);
+    }
     if command.terminal {
         steps.push(Step::OwnTerminal);
     }
@@ -141,7 +145,7 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     let ceiling = ceiling(limits, &host.groups);
     let mut steps = Vec::new();
     if let Placement::Older { .. } = host.groups {
-        steps.extend([Step::Receive, Step::JoinGroups { first: 0 }]);
+        steps.extend([Step::Receive, Step::JoinGroups]);
     }
     steps.push(Step::DieWithParent);
     if command.terminal {
@@ -348,12 +352,8 @@ fn root(
     ] {
         mounted.push(Step::Hide { path: Way::Plain(text(secret)), cover: text(cover) });
     }
-    let older_groups = matches!(host.groups, Placement::Older { .. });
-    if older_groups || !trees.is_empty() {
+    if !trees.is_empty() {
         steps.push(Step::Receive);
-    }
-    if older_groups {
-        steps.extend([Step::JoinGroups { first: trees.len() }, Step::HideControlGroups]);
     }
     steps.append(&mut mounted);
     Ok(trees)
