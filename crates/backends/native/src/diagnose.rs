@@ -21,6 +21,11 @@ pub fn diagnose(host: &Host) -> BackendReport {
     let namespaces_found = namespaces();
     let mode = if namespaces_found.is_ok() { Mode::Full } else { Mode::Reduced };
     let mut findings = vec![user_namespaces(&namespaces_found)];
+    // Without the first, the others fail for its reason, and their own fixes would mend nothing.
+    let tried = |what: &str, namespaces: Namespaces, steps: Vec<Step>, fix: &str| match &namespaces_found {
+        Ok(()) => tried(what, namespaces, steps, fix),
+        Err(_) => finding(what, Err("not tried: it needs user namespaces".to_owned()), "mend user namespaces first"),
+    };
     findings.extend([
         tried(
             "fresh /proc",

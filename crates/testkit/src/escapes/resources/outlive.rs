@@ -1,10 +1,14 @@
 //! A double-forked process in a session of its own outlives the run.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::Wall;
 
 use crate::{Attack, Control, Verdict};
+
+/// How long the daemon lives if nobody ends it, and how long we look for a sign of life.
+const ALIVE: Duration = Duration::from_secs(8);
+const WATCHED: Duration = Duration::from_secs(3);
 
 pub const ATTACK: Attack = Attack {
     id: "resources/outlive",
@@ -13,15 +17,19 @@ pub const ATTACK: Attack = Attack {
     flags: &[],
     prepare: |_| Ok(()),
     inside: |inside| {
-        let late = inside.workspace.join("late");
+        let beats = inside.workspace.join("beats");
         // SAFETY: a fork in a process with one thread.
         unsafe {
             if libc::fork() == 0 {
                 libc::setsid();
                 if libc::fork() == 0 {
-                    std::thread::sleep(Duration::from_millis(700));
-                    let written = std::fs::write(&late, "still here");
-                    libc::_exit(i32::from(written.is_err()));
+                    let until = Instant::now() + ALIVE;
+                    for beat in 0u32.. {
+                        if Instant::now() > until || std::fs::write(&beats, beat.to_string()).is_err() {
+                            libc::_exit(0);
+                        }
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
                 }
                 libc::_exit(0);
             }
@@ -29,12 +37,16 @@ pub const ATTACK: Attack = Attack {
         Ok(())
     },
     judge: Some(|field, _| {
-        // Twice as long as the daemon waits: what has not written by then is not there.
-        std::thread::sleep(Duration::from_millis(1400));
-        match field.workspace.join("late").exists() {
-            true => Verdict::Broken("the daemon wrote after the end".to_owned()),
-            false => Verdict::Held,
+        let beats = field.workspace.join("beats");
+        let first = std::fs::read(&beats).ok();
+        let until = Instant::now() + WATCHED;
+        while Instant::now() < until {
+            if std::fs::read(&beats).ok() != first {
+                return Verdict::Broken("the daemon wrote after the end".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
+        Verdict::Held
     }),
     control: Control::Bare,
 };
