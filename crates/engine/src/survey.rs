@@ -101,7 +101,8 @@ fn current_directory() -> Result<PathBuf, Outcome> {
 
 /// The home that programs are told of, and all homes whose credentials count.
 fn homes(variable: Option<&OsStr>) -> (PathBuf, Vec<PathBuf>) {
-    let mut spellings: Vec<PathBuf> = variable.map(PathBuf::from).filter(|home| home.is_absolute()).into_iter().collect();
+    let mut spellings: Vec<PathBuf> =
+        variable.map(PathBuf::from).filter(|home| home.is_absolute()).into_iter().collect();
     spellings.extend(recorded_home().filter(|home| !spellings.contains(home)));
     let canonical: Vec<PathBuf> = spellings.iter().filter_map(|home| std::fs::canonicalize(home).ok()).collect();
     // Not where the system is: a service's home can be anything.

@@ -43,9 +43,8 @@ pub fn copy_tree(path: &CStr) -> io::Result<OwnedFd> {
     copy_tree_at(place.as_fd())
 }
 
-const COPY: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
-    .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
-    .union(OpenTreeFlags::AT_RECURSIVE);
+const COPY: OpenTreeFlags =
+    OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
 
 /// A detached copy of the mounts at and below an open place.
 pub fn copy_tree_at(place: BorrowedFd<'_>) -> io::Result<OwnedFd> {

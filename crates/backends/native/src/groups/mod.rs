@@ -186,9 +186,10 @@ impl Group {
 }
 
 fn remove(folders: &[PathBuf]) -> io::Result<()> {
-    folders.iter().rev().try_for_each(|folder| {
-        keeper::remove(&name_of(folder)?).map_err(|error| naming("remove", folder, error))
-    })
+    folders
+        .iter()
+        .rev()
+        .try_for_each(|folder| keeper::remove(&name_of(folder)?).map_err(|error| naming("remove", folder, error)))
 }
 
 fn name_of(folder: &Path) -> io::Result<CString> {

@@ -18,9 +18,11 @@ pub const ATTACK: Attack = Attack {
     prepare: |_| Ok(()),
     inside: |inside| {
         let beats = inside.workspace.join("beats");
-        // SAFETY: forks in a process with one thread; the descriptors are the daemon's own copies.
+        // SAFETY: forks in a process with one thread; the descriptors are the daemon's own copies; waiting
+        // takes no buffer.
         unsafe {
-            if libc::fork() == 0 {
+            let child = libc::fork();
+            if child == 0 {
                 libc::setsid();
                 if libc::fork() == 0 {
                     // As a daemon does: whoever reads our output must not wait for us.
@@ -35,6 +37,8 @@ pub const ATTACK: Attack = Attack {
                 }
                 libc::_exit(0);
             }
+            // Until the daemon has its session: then ending our group does not end it.
+            libc::waitpid(child, std::ptr::null_mut(), 0);
         }
         Ok(())
     },
