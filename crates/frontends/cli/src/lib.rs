@@ -40,17 +40,20 @@ fn complain(error: &clap::Error) -> u8 {
             Err(_) => 1,
         };
     }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        words::say(&error.render().to_string());
-        return NOT_SET_UP;
-    }
+    complaint(error).lines().for_each(words::say);
+    NOT_SET_UP
+}
+
+/// One line, or the help where nothing was asked for.
+fn complaint(error: &clap::Error) -> String {
     let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return text;
+    }
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let line: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information")).collect();
     let line = line.join("; ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    words::say(&format!("belljar: {line}; see `belljar --help`"));
-    NOT_SET_UP
+    format!("belljar: {}; see `belljar --help`", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
 fn completions(matches: &clap::ArgMatches, version: &'static str) -> u8 {
