@@ -14,6 +14,26 @@ use std::io::Write;
 use clap::error::ErrorKind;
 use model::Service;
 
+/// What makes words of other people's bytes. Not for use: for those who try it with all kinds of bytes.
+#[doc(hidden)]
+pub mod hostile {
+    pub use crate::explain::lines as explained;
+    pub use crate::result::{code, object};
+    pub use crate::run::summary;
+    pub use crate::words::{Layout, json, line, page};
+
+    /// The request that words make, or the complaint about them.
+    pub fn request(words: Vec<std::ffi::OsString>) -> Result<Option<model::Request>, String> {
+        match crate::arguments::command("0").try_get_matches_from(words) {
+            Ok(matches) => Ok(match matches.subcommand() {
+                Some(("run" | "explain", matches)) => Some(crate::arguments::request(matches)),
+                _ => None,
+            }),
+            Err(error) => Err(crate::complaint(&error)),
+        }
+    }
+}
+
 /// Could not be set up, or wrong usage.
 const NOT_SET_UP: u8 = 125;
 
