@@ -1,6 +1,7 @@
 //! Developer tasks, as `cargo xtask TASK`: what CI runs, what the documents are made from, what is measured.
 
 mod bench;
+mod fuzz;
 mod needs;
 mod place;
 mod release;
@@ -24,6 +25,11 @@ cargo xtask TASK
   threats --keep-peers the same without trying the peers again
   threats --check      fail if the matrix in THREATS.md is not what the suite demands
   threats --only TEXT  print the verdicts, with evidence, for attacks whose name contains TEXT; write nothing
+  fuzz                 look for bytes that break a law of crates/laws, with libFuzzer; builds for some minutes
+                       at first. A crash is a failure, with the path of the input that led to it.
+      --seconds N      so long with each target (default 10)
+      TARGET           only this one
+      TARGET FILE      only this input
   bench native         measure belljar beside its peers in one run; about six minutes, raw samples in bench-results/
       --quick          a few samples of each, to see that it works
       --runs N         samples of each start-up (default 200; slow peers take 20)
@@ -36,6 +42,7 @@ Environment
 Examples
   cargo xtask test
   cargo xtask threats --only files/
+  cargo xtask fuzz --seconds 600 filter
   cargo nextest run --release -E 'binary(toolchains)' --success-output final
   cargo xtask bench native --runs 500";
 
@@ -73,6 +80,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["threats", "--only", text] => threats::show(text),
         // Not for people: one cell of the matrix, in a process of its own.
         ["threats", "--cell", attack, column] => threats::cell(attack, column),
+        ["fuzz", flags @ ..] => fuzz::fuzz(flags),
         ["bench", "native", flags @ ..] => bench::native(flags),
         _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
     }

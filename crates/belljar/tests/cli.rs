@@ -1,5 +1,6 @@
 //! What people see and programs read: help, errors and codes of the real binary.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -164,6 +165,42 @@ fn explain_runs_nothing_and_says_all() {
     let output = project.belljar(&["explain", "--json", "--", "touch", "made"]);
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(plan["steps"].as_array().is_some_and(|steps| steps.len() > 20));
+}
+
+#[test]
+fn an_odd_name_neither_commands_a_terminal_nor_breaks_what_programs_read() {
+    let project = Project::make("odd");
+    let names: [&[u8]; 4] =
+        [b"red\x1b[31m", b"line\nbelljar: exit 0", b"\xe2\x80\xaegnp \xd8\x9c \xc2\x9b2J \x7f", b"no text \xff\xfe"];
+    for name in names {
+        let folder = project.0.join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::write(folder.join("plain"), "").expect("a file");
+        let belljar = |words: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
+            command.args(words).current_dir(&folder).stdin(Stdio::null()).output().expect("belljar starts")
+        };
+        let shown = |bytes: &[u8]| {
+            let text = String::from_utf8(bytes.to_vec()).expect("text");
+            let odd = |letter: &char| {
+                letter.is_control() && *letter != '\n' || matches!(letter, '\u{61c}' | '\u{202a}'..='\u{202e}')
+            };
+            assert_eq!(text.chars().find(odd), None, "{text:?}");
+            text
+        };
+        let said = shown(&belljar(&["run", "--", "./plain"]).stderr);
+        assert!(said.lines().count() == 1 && said.contains("is not executable"), "{said:?}");
+        let explained = shown(&belljar(&["explain", "--", "true"]).stdout);
+        assert!(explained.lines().any(|line| line.starts_with("payload  chdir")), "{explained:?}");
+        // As programs read it, the name is what it was, as far as it is text.
+        let real = String::from_utf8_lossy(name).into_owned();
+        let plan = shown(&belljar(&["explain", "--json", "--", "true"]).stdout);
+        let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
+        assert!(plan["directory"].as_str().is_some_and(|directory| directory.ends_with(&real)), "{plan}");
+        let result = shown(&belljar(&["run", "--json", "--", "./plain"]).stderr);
+        let result: serde_json::Value = serde_json::from_str(&result).expect("JSON");
+        assert!(result["error"]["message"].as_str().is_some_and(|message| message.contains(&real)), "{result}");
+    }
 }
 
 #[test]

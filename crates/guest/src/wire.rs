@@ -14,6 +14,9 @@ use rustix::net::{
 
 pub const RECORD: usize = 16;
 
+/// The numbers that the kernel gives errors.
+const ERRNO: std::ops::Range<i32> = 1..4096;
+
 /// Something the parent learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
@@ -62,14 +65,16 @@ impl Report {
         let (kind, small) = (u32::from_le_bytes(*kind), u32::from_le_bytes(*small));
         let large = u64::from_le_bytes(large.try_into().ok()?);
         let narrow = || u32::try_from(large).ok().map(|number| number as i32);
+        // Those who read one take it for the kernel's, and some panic if it can't be.
+        let errno = || narrow().filter(|errno| ERRNO.contains(errno));
         let flag = |number: u64| (number <= 1).then_some(number == 1);
         Some(match kind {
             1 => Report::Done { step: small, nanoseconds: large },
-            2 => Report::Failed { step: small, errno: narrow()? },
+            2 => Report::Failed { step: small, errno: errno()? },
             3 => Report::Armed { filtered: flag(small.into())?, terminal: flag(large)? },
             4 => {
                 let stage = [Stage::Fork, Stage::Terminal, Stage::WorkingDirectory, Stage::Execute];
-                Report::CannotStart { stage: *stage.get(small as usize)?, errno: narrow()? }
+                Report::CannotStart { stage: *stage.get(small as usize)?, errno: errno()? }
             }
             5 if small == 0 => Report::Ended { status: narrow()? },
             _ => return None,
@@ -234,6 +239,16 @@ mod tests {
         }
         drop(there);
         assert!(receive(here.as_fd()).expect("closed is no error").is_none());
+    }
+
+    #[test]
+    fn an_error_number_that_no_kernel_gives_is_no_record() {
+        // Found by the fuzzer: the supervisor panicked over such a number.
+        for errno in [0, -1, 4096, 65_536, i32::MIN, i32::MAX] {
+            for report in [Report::Failed { step: 0, errno }, Report::CannotStart { stage: Stage::Execute, errno }] {
+                assert_eq!(Report::decode(&report.encode()), None);
+            }
+        }
     }
 
     #[test]

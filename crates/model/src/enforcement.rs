@@ -90,7 +90,7 @@ pub struct UnknownWall(pub String);
 impl fmt::Display for UnknownWall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = Wall::ALL.iter().map(|wall| wall.name()).collect();
-        write!(out, "there is no wall called `{}`; the walls are {}", self.0, names.join(", "))
+        write!(out, "there is no wall called `{}`; the walls are {}", self.0.escape_debug(), names.join(", "))
     }
 }
 

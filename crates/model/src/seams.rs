@@ -1,6 +1,6 @@
 //! Where rooms meet: each trait is implemented on one side and used on the other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -38,12 +38,19 @@ pub trait Sandbox {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     pub backend: String,
+    #[serde(serialize_with = "shown")]
     pub program: PathBuf,
     pub arguments: Vec<String>,
+    #[serde(serialize_with = "shown")]
     pub directory: PathBuf,
     pub environment: Vec<String>,
     pub steps: Vec<Step>,
     pub enforcement: Enforcement,
+}
+
+/// A path that is no text is still shown, as well as it can be.
+fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// One step of a plan.

@@ -91,6 +91,10 @@ impl Policy {
                 .transpose()
                 .map_err(|error| bad(format!("limits.{key}: {error}")))
         };
+        let count = |key: &str, number: Option<u64>| -> Result<Option<u64>, BadPolicy> {
+            let checked = number.map(|number| model::units::count(&number.to_string())).transpose();
+            checked.map_err(|error| bad(format!("limits.{key}: {error}")))
+        };
         let walls: Result<Vec<Wall>, _> = accept_gaps.iter().map(|name| name.parse()).collect();
         Ok(Policy {
             limits: Asked {
@@ -101,14 +105,30 @@ impl Policy {
                     .map_err(|error| bad(format!("limits.cpus: {error}")))?,
                 cpu_time: duration("cpu_time", cpu_time)?,
                 memory: bytes("memory", memory)?,
-                processes: pids,
+                processes: count("pids", pids)?,
                 disk: bytes("disk", disk)?,
-                open_files: files,
+                open_files: count("files", files)?,
                 output: bytes("output", output)?,
             },
             pass_environment: environment.pass,
             accepted_missing: walls.map_err(|unknown: model::UnknownWall| bad(format!("accept_gaps: {unknown}")))?,
             ..Policy::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_nothing_is_refused_however_it_is_written() {
+        // The two that are plain numbers were once taken as they were.
+        for key in ["timeout", "cpus", "cpu_time", "memory", "pids", "disk", "files", "output"] {
+            let zero = if ["pids", "files"].contains(&key) { "0" } else { "\"0\"" };
+            let read = Policy::read("policy.toml", &format!("version = 1\nlimits.{key} = {zero}\n"));
+            let message = read.expect_err("nothing is no limit").message;
+            assert!(message.starts_with(&format!("limits.{key}: `0` is zero")), "{message}");
+        }
     }
 }

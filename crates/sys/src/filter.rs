@@ -358,3 +358,33 @@ pub fn call_name(number: u32) -> Option<&'static str> {
 pub fn call_number(name: &str) -> Option<u32> {
     name.parse::<syscalls::Sysno>().ok().map(|call| call.id() as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_longer_than_a_jump_says_what_it_says() {
+        // Found by the fuzzer: distances above 255 were once cut to eight bits, and led into another arm.
+        for tests in [1, 2, 126, 127, 128, 253, 254, 255, 256, 257, 600] {
+            let values: Vec<u32> = (0..tests).map(|value| value * 3).collect();
+            let spans = values.iter().map(|value| (*value, value + 1)).collect();
+            let wide = Look {
+                half: Half::Low(0),
+                mask: u32::MAX,
+                arms: vec![(spans, Rule::Always(Action::Allow))],
+                otherwise: UNKNOWN,
+            };
+            let single = Rule::look(0, vec![(values, Rule::Always(Action::Allow))], Rule::Always(Action::Fail(1)));
+            let mut rules = Rules::default();
+            rules.set(3, single);
+            rules.set(5, Rule::Look(Box::new(wide)));
+            let program = compile(&rules);
+            for (number, value) in (0..8).flat_map(|number| (0..3 * tests + 3).map(move |value| (number, value))) {
+                let arguments = [u64::from(value), 0, 0, 0, 0, 0];
+                let said = interpret(&program, NATIVE, number, &arguments);
+                assert_eq!(said, Some(rules.get(number).decide(&arguments)), "{tests} tests, call {number}, {value}");
+            }
+        }
+    }
+}

@@ -30,7 +30,8 @@ pub fn install(program: &Program) -> io::Result<OwnedFd> {
 /// A call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    id: u64,
+    /// The kernel's own mark for this very call.
+    pub id: u64,
     /// The calling thread, numbered as we see it.
     pub thread: i32,
     pub number: u32,

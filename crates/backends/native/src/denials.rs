@@ -31,7 +31,11 @@ impl Denials {
         };
         let answer = calls::answer(&asked);
         if answer != Answer::Pretend {
-            self.record(listener, &asked);
+            self.record(&asked, || {
+                let program = program_of(asked.thread);
+                // Read, then asked whether it was about the caller: a number can come to mean somebody else.
+                if seccomp::still_waits(listener, &asked) { program } else { "(ended)".to_owned() }
+            });
         }
         self.answered += 1;
         if self.answered > PATIENCE {
@@ -40,7 +44,8 @@ impl Denials {
         seccomp::answer(listener, &asked, answer)
     }
 
-    fn record(&mut self, listener: BorrowedFd<'_>, asked: &Asked) {
+    /// `program` is only looked up for what is new.
+    pub fn record(&mut self, asked: &Asked, program: impl FnOnce() -> String) {
         let (call, detail) = calls::describe(asked);
         let known = self
             .list
@@ -50,9 +55,7 @@ impl Denials {
             known.times += 1;
             return;
         }
-        let program = program_of(asked.thread);
-        // Read, then asked whether it was about the caller: a number can come to mean somebody else.
-        let program = if seccomp::still_waits(listener, asked) { program } else { "(ended)".to_owned() };
+        let program = program();
         let alike =
             self.list.iter_mut().find(|known| known.program == program && known.call == call && known.detail == detail);
         if let Some(known) = alike {
@@ -70,8 +73,11 @@ impl Denials {
 }
 
 fn program_of(thread: i32) -> String {
-    let name = std::fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
-    let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned();
-    // The guest chooses its name: nothing of it may reach a terminal as it is.
+    program_name(&std::fs::read(format!("/proc/{thread}/comm")).unwrap_or_default())
+}
+
+/// From /proc/PID/comm. The guest chooses its name: nothing of it may reach a terminal as it is.
+pub fn program_name(comm: &[u8]) -> String {
+    let name = String::from_utf8_lossy(comm.strip_suffix(b"\n").unwrap_or(comm));
     name.chars().map(|letter| if letter == ' ' || letter.is_ascii_graphic() { letter } else { '?' }).collect()
 }

@@ -25,6 +25,14 @@ use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFail
 use host::Host;
 use plan::Mode;
 
+/// What reads bytes that the guest chose. Not for use: for those who try it with all kinds of bytes.
+#[doc(hidden)]
+pub mod hostile {
+    pub use crate::calls::{Options, answer, describe, rules};
+    pub use crate::denials::{Denials, program_name};
+    pub use crate::measure::records;
+}
+
 /// The native backend. What it knows of the host it looks up once, when first asked.
 #[derive(Default)]
 pub struct Native {

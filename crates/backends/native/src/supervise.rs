@@ -15,7 +15,7 @@ use sys::{seccomp, signals};
 use crate::denials::Denials;
 use crate::groups::Group;
 use crate::launch::Raised;
-use crate::measure::Measure;
+use crate::measure::{Measure, records};
 use crate::terminal::Terminal;
 
 pub struct Supervised {
@@ -125,10 +125,9 @@ fn end(raised: &Raised) -> io::Result<(Ended, process::Used)> {
 /// its own children to us, so that nobody gets away by forking.
 fn sweep(keeper: Option<i32>) -> io::Result<()> {
     loop {
-        let children = std::fs::read_to_string("/proc/thread-self/children")?;
-        let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
+        let children = std::fs::read("/proc/thread-self/children")?;
         let mut any = false;
-        for pid in children.filter(|pid| Some(*pid) != keeper) {
+        for pid in records::children(&children).filter(|pid| Some(*pid) != keeper) {
             any = true;
             process::kill(pid, 9)?;
             process::wait(pid, false)?;

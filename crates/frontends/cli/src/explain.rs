@@ -3,17 +3,21 @@
 use clap::ArgMatches;
 use model::{Held, Plan, Service};
 
+use crate::words::Layout;
 use crate::{arguments, result, run, words};
 
 pub fn explain(matches: &ArgMatches, service: &dyn Service) -> u8 {
     match service.explain(&arguments::request(matches)) {
         Ok(plan) => {
-            let text = if matches.get_flag("json") { json(&plan) } else { text(&plan) };
-            if words::print(&text) { 0 } else { 1 }
+            let text = match matches.get_flag("json") {
+                true => words::json(&plan, Layout::Page),
+                false => Ok(words::page(lines(&plan))),
+            };
+            if words::print(text) { 0 } else { 1 }
         }
         Err(outcome) => {
             match matches.get_flag("json") {
-                true => words::say(&serde_json::to_string(&result::object(&outcome)).unwrap_or_default()),
+                true => run::say_as_json(&outcome),
                 false => words::say(&run::summary(&outcome)),
             }
             result::code(&outcome)
@@ -21,27 +25,19 @@ pub fn explain(matches: &ArgMatches, service: &dyn Service) -> u8 {
     }
 }
 
-fn json(plan: &Plan) -> String {
-    serde_json::to_string_pretty(plan).map_or_else(|_| String::new(), |text| text + "\n")
-}
-
-pub fn text(plan: &Plan) -> String {
-    let mut text = format!("backend  {}\n", plan.backend);
-    for step in &plan.steps {
-        text += &format!("{:<8} {}\n", step.by, step.does);
-    }
-    text += "\nenvironment\n";
-    for variable in &plan.environment {
-        text += &format!("  {}\n", variable.escape_debug());
-    }
-    text += "\nwalls\n";
-    for holding in &plan.enforcement.walls {
+pub fn lines(plan: &Plan) -> Vec<String> {
+    let mut lines = vec![format!("backend  {}", plan.backend)];
+    lines.extend(plan.steps.iter().map(|step| format!("{:<8} {}", step.by, step.does)));
+    lines.extend([String::new(), "environment".to_owned()]);
+    lines.extend(plan.environment.iter().map(|variable| format!("  {}", variable.escape_debug())));
+    lines.extend([String::new(), "walls".to_owned()]);
+    lines.extend(plan.enforcement.walls.iter().map(|holding| {
         let held = match &holding.held {
             Held::Fully => format!("fully    {}", holding.by),
             Held::Partly(why) => format!("partly   {why}"),
             Held::Not(why) => format!("not      {why}"),
         };
-        text += &format!("  {:<15} {held}\n", holding.wall.name());
-    }
-    text
+        format!("  {:<15} {held}", holding.wall.name())
+    }));
+    lines
 }

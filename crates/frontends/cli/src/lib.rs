@@ -14,6 +14,26 @@ use std::io::Write;
 use clap::error::ErrorKind;
 use model::Service;
 
+/// What makes words of other people's bytes. Not for use: for those who try it with all kinds of bytes.
+#[doc(hidden)]
+pub mod hostile {
+    pub use crate::explain::lines as explained;
+    pub use crate::result::{code, object};
+    pub use crate::run::summary;
+    pub use crate::words::{Layout, json, line, page};
+
+    /// The request that words make, or the complaint about them.
+    pub fn request(words: Vec<std::ffi::OsString>) -> Result<Option<model::Request>, String> {
+        match crate::arguments::command("0").try_get_matches_from(words) {
+            Ok(matches) => Ok(match matches.subcommand() {
+                Some(("run" | "explain", matches)) => Some(crate::arguments::request(matches)),
+                _ => None,
+            }),
+            Err(error) => Err(crate::complaint(&error)),
+        }
+    }
+}
+
 /// Could not be set up, or wrong usage.
 const NOT_SET_UP: u8 = 125;
 
@@ -40,17 +60,20 @@ fn complain(error: &clap::Error) -> u8 {
             Err(_) => 1,
         };
     }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        words::say(&error.render().to_string());
-        return NOT_SET_UP;
-    }
+    complaint(error).lines().for_each(words::say);
+    NOT_SET_UP
+}
+
+/// One line, or the help where nothing was asked for.
+fn complaint(error: &clap::Error) -> String {
     let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return text;
+    }
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let line: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information")).collect();
     let line = line.join("; ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    words::say(&format!("belljar: {line}; see `belljar --help`"));
-    NOT_SET_UP
+    format!("belljar: {}; see `belljar --help`", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
 fn completions(matches: &clap::ArgMatches, version: &'static str) -> u8 {

@@ -6,6 +6,7 @@ use clap::ArgMatches;
 use model::{Denial, Exit, Finished, Outcome, Overrun, Service};
 
 use crate::result_file::ResultFile;
+use crate::words::Layout;
 use crate::{NOT_SET_UP, arguments, result, words};
 
 pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
@@ -24,19 +25,25 @@ pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
     let outcome = service.run(&arguments::request(matches));
     let code = result::code(&outcome);
     if let Some(file) = file
-        && let Err(error) = serde_json::to_vec(&result::object(&outcome)).map_err(Into::into).and_then(|mut text| {
-            text.push(b'\n');
-            file.write(&text)
-        })
+        && let Err(error) = words::json(&result::object(&outcome), Layout::Line)
+            .map_err(Into::into)
+            .and_then(|text| file.write((text + "\n").as_bytes()))
     {
         words::say(&format!("belljar: cannot write the result: {error}"));
     }
     if matches.get_flag("json") {
-        words::say(&serde_json::to_string(&result::object(&outcome)).unwrap_or_default());
+        say_as_json(&outcome);
     } else if !matches.get_flag("quiet") || !matches!(outcome, Outcome::Ran(_)) {
         words::say(&summary(&outcome));
     }
     code
+}
+
+pub fn say_as_json(outcome: &Outcome) {
+    match words::json(&result::object(outcome), Layout::Line) {
+        Ok(text) => words::say(&text),
+        Err(error) => words::say(&format!("belljar: cannot say the result as JSON: {error}")),
+    }
 }
 
 /// One line that says how it ended.
@@ -97,9 +104,30 @@ fn denials(list: &[Denial], not_listed: u64) -> String {
         format!("{} {}{detail}{times}", denial.program, denial.call)
     };
     let mut text = list.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(", ");
-    let more = list.len().saturating_sub(SHOWN) as u64 + not_listed;
+    let more = not_listed.saturating_add(list.len().saturating_sub(SHOWN) as u64);
     if more > 0 {
         text += &format!(" and {more} more");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_were_refused_the_line_says_so() {
+        let one = |process| Denial {
+            wall: model::Wall::SystemCalls,
+            call: "mount".to_owned(),
+            detail: None,
+            program: "sh".to_owned(),
+            process,
+            times: 1,
+        };
+        let list: Vec<Denial> = (1..=4).map(one).collect();
+        assert_eq!(denials(&list, 0), "sh mount, sh mount, sh mount and 1 more");
+        // Found by the fuzzer.
+        assert_eq!(denials(&list, u64::MAX), format!("sh mount, sh mount, sh mount and {} more", u64::MAX));
+    }
 }

@@ -3,31 +3,73 @@
 use std::io::Write;
 use std::time::Duration;
 
+use serde::Serialize;
+
 /// One line. Whoever does not listen any more misses nothing that the exit code does not say.
-pub fn say(line: &str) {
-    let line = plain(line.trim_end_matches('\n'));
-    match writeln!(std::io::stderr(), "{line}") {
+pub fn say(text: &str) {
+    match writeln!(std::io::stderr(), "{}", line(text)) {
         Ok(()) | Err(_) => {}
     }
 }
 
-/// Names and paths in our words are other people's: nothing of them may command a terminal or turn the line around.
-fn plain(text: &str) -> String {
-    let commands = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
-    let turns = |letter: char| matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let mut result = String::with_capacity(text.len());
+/// Names and paths in our words are other people's: nothing of them may command a terminal, turn the line around or
+/// begin a line that looks like ours.
+pub fn line(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
-        if commands(letter) || turns(letter) {
-            result.extend(letter.escape_unicode());
-        } else {
-            result.push(letter);
-        }
+        if commands(letter) { plain.extend(letter.escape_default()) } else { plain.push(letter) }
     }
-    result
+    plain
 }
 
-/// To standard output, for what was asked for; false if nobody listens.
-pub fn print(text: &str) -> bool {
+/// As programs read it, and safe to look at: what commands a terminal is written as JSON writes it, and reads back the
+/// same.
+pub fn json(value: &impl Serialize, layout: Layout) -> serde_json::Result<String> {
+    let text = match layout {
+        Layout::Line => serde_json::to_string(value)?,
+        Layout::Page => serde_json::to_string_pretty(value)? + "\n",
+    };
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        // A bare line break is the layout's: in a string it is escaped already.
+        if letter == '\n' || !commands(letter) {
+            plain.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            plain += &format!("\\u{unit:04x}");
+        }
+    }
+    Ok(plain)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    Line,
+    Page,
+}
+
+/// Control characters, line breaks of all kinds, and letters without a shape that change how others are shown.
+fn commands(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Lines as one text.
+pub fn page(lines: impl IntoIterator<Item = String>) -> String {
+    lines.into_iter().map(|text| line(&text) + "\n").collect()
+}
+
+/// To standard output, for what was asked for; false if nobody gets it.
+pub fn print(text: serde_json::Result<String>) -> bool {
+    let text = match text {
+        Ok(text) => text,
+        Err(error) => {
+            say(&format!("belljar: cannot write it as JSON: {error}"));
+            return false;
+        }
+    };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
 }
@@ -49,5 +91,30 @@ pub fn time(duration: Duration) -> String {
         seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1000.0),
         seconds if seconds < 120.0 => format!("{seconds:.1} s"),
         seconds => format!("{:.0} min", seconds / 60.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_neither_commands_the_terminal_nor_begins_a_line() {
+        assert_eq!(
+            line("a\nbelljar: exit 0\r\u{1b}[2J\u{9b}2J\t\u{7f}"),
+            "a\\nbelljar: exit 0\\r\\u{1b}[2J\\u{9b}2J\\t\\u{7f}"
+        );
+        assert_eq!(line("\u{202e}gnp\u{61c}\u{e0041}"), "\\u{202e}gnp\\u{61c}\\u{e0041}");
+        assert_eq!(line("größer 大 e\u{301}"), "größer 大 e\u{301}");
+    }
+
+    #[test]
+    fn json_that_is_safe_to_look_at_reads_back_the_same() {
+        let text = "a\n\u{1b}\u{7f}\u{9b}\u{202e}\u{61c}\u{e0041}\"\\大";
+        for layout in [Layout::Line, Layout::Page] {
+            let written = json(&[text], layout).expect("it is written");
+            assert!(!written.trim_end().chars().any(|letter| letter != '\n' && commands(letter)), "{written:?}");
+            assert_eq!(serde_json::from_str::<Vec<String>>(&written).expect("it is JSON"), [text]);
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! A look is cheap or bounded: whoever makes much to look at must not delay the deadline, which is looked at in between.
 
 mod disk;
+pub mod records;
 mod tree;
 
 use std::io;

@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::records;
+
 /// From linux/magic.h.
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
@@ -64,8 +66,8 @@ impl Tree {
             let folder = PathBuf::from(format!("/proc/{pid}"));
             let Ok(threads) = std::fs::read_dir(folder.join("task")) else { continue };
             for thread in threads.flatten() {
-                let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-                waiting.extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+                let children = std::fs::read(thread.path().join("children")).unwrap_or_default();
+                waiting.extend(records::children(&children));
             }
             found.push(folder);
         }
@@ -74,13 +76,9 @@ impl Tree {
 
     /// Its own time and that of the children it has waited for.
     fn used_by(&self, process: &Path) -> Option<((i32, u64), Duration)> {
-        let stat = std::fs::read_to_string(process.join("stat")).ok()?;
-        let pid = stat.split(' ').next()?.parse().ok()?;
-        let fields: Vec<u64> =
-            stat.rsplit_once(')')?.1.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
-        // proc(5): utime, stime, cutime and cstime are fields 14 to 17, starttime is 22; these begin with field 3.
-        let ticks: u64 = fields.get(11..15)?.iter().sum();
-        Some(((pid, *fields.get(19)?), Duration::from_millis(ticks * 1000 / self.ticks_per_second)))
+        let stat = records::stat(&std::fs::read(process.join("stat")).ok()?)?;
+        let used = Duration::from_millis(stat.ticks.saturating_mul(1000) / self.ticks_per_second);
+        Some(((stat.pid, stat.started), used))
     }
 
     /// Files in memory that no process needs to have mapped: the private filesystem as a whole, and unnamed ones.
@@ -122,8 +120,8 @@ fn resident(process: &Path) -> u64 {
     let threads = std::fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     threads
         .map(|thread| {
-            let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-            kilobytes(&status, "RssAnon:") + kilobytes(&status, "RssShmem:")
+            let status = std::fs::read(thread.path().join("status")).unwrap_or_default();
+            records::kilobytes(&status, "RssAnon:").saturating_add(records::kilobytes(&status, "RssShmem:"))
         })
         .find(|bytes| *bytes > 0)
         .unwrap_or(0)
@@ -131,13 +129,8 @@ fn resident(process: &Path) -> u64 {
 
 /// Its fair share: what it shares with others is counted in parts.
 fn share(process: &Path) -> Option<u64> {
-    let rollup = std::fs::read_to_string(process.join("smaps_rollup")).ok()?;
-    Some(kilobytes(&rollup, "Pss_Anon:") + kilobytes(&rollup, "Pss_Shmem:"))
-}
-
-fn kilobytes(text: &str, key: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(key));
-    line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+    let rollup = std::fs::read(process.join("smaps_rollup")).ok()?;
+    Some(records::kilobytes(&rollup, "Pss_Anon:").saturating_add(records::kilobytes(&rollup, "Pss_Shmem:")))
 }
 
 /// What is in the filesystem that holds the sandbox's /tmp, seen through a process's own root.

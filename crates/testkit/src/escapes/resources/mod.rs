@@ -4,6 +4,7 @@ use crate::Attack;
 
 mod core_file;
 mod cpu_time_children;
+mod cpu_time_no_text_name;
 mod cpu_time_unwaited;
 mod deadline_deaf;
 mod deadline_slow_looks;
@@ -26,6 +27,7 @@ mod memory_anonymous;
 mod memory_closed_file;
 mod memory_hidden_files;
 mod memory_many;
+mod memory_no_text_name;
 mod memory_segment;
 mod memory_shared;
 mod memory_socket_buffers;
@@ -87,6 +89,8 @@ pub const ATTACKS: &[&Attack] = &[
     &disk_given_back::ATTACK,
     &deadline_slow_looks::ATTACK,
     &disk_closed_folder::ATTACK,
+    &memory_no_text_name::ATTACK,
+    &cpu_time_no_text_name::ATTACK,
 ];
 
 /// Attacks that get through today, each with why. One moves up when its hole is mended.

@@ -1,0 +1,41 @@
+//! What must hold for all bytes from hostile hands. Each law takes any bytes and panics if it is broken.
+//!
+//! `cargo xtask fuzz` looks for bytes that break one; `tests/seeds.rs` tries those that are known, and their neighbours.
+
+mod denials;
+mod filter;
+mod policy;
+mod records;
+mod request;
+mod shown;
+mod units;
+mod wire;
+mod words;
+
+use arbitrary::{Arbitrary, Unstructured};
+
+/// Panics if it is broken.
+pub type Law = fn(&[u8]);
+
+/// Each by the name of its fuzz target and its folder of seeds.
+pub const ALL: &[(&str, Law)] = &[
+    ("denials", denials::law),
+    ("filter", filter::law),
+    ("policy", policy::law),
+    ("records", records::law),
+    ("request", request::law),
+    ("units", units::law),
+    ("wire", wire::law),
+    ("words", words::law),
+];
+
+/// Tries the law called `name`.
+pub fn hold(name: &str, bytes: &[u8]) {
+    let (_, law) = ALL.iter().find(|(known, _)| *known == name).expect("there is such a law");
+    law(bytes);
+}
+
+/// Bytes as something with a structure; `None` where they are too few.
+fn made_of<'a, T: Arbitrary<'a>>(bytes: &'a [u8]) -> Option<T> {
+    T::arbitrary_take_rest(Unstructured::new(bytes)).ok()
+}
