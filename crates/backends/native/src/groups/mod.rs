@@ -216,6 +216,12 @@ fn write_if_there(folder: &Path, file: &str, value: &str) -> io::Result<()> {
     }
 }
 
+/// Microseconds of each period. The kernel takes no quota below a millisecond, and no period above a second.
+fn quota(millicpus: u32) -> (u64, u64) {
+    let period: u64 = if millicpus < 10 { 1_000_000 } else { 100_000 };
+    (u64::from(millicpus) * period / 1000, period)
+}
+
 fn read_number(folder: &Path, file: &str) -> Option<u64> {
     read(folder, file)?.trim().parse().ok()
 }
@@ -241,4 +247,18 @@ fn own_group<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
         let path = fields.next()?;
         controllers.split(',').any(|name| name == controller).then_some(path)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_share_of_a_processor_is_one_that_the_kernel_takes() {
+        for millicpus in [1, 9, 10, 500, 1500, u32::MAX] {
+            let (share, period) = quota(millicpus);
+            assert!(share >= 1000 && period <= 1_000_000, "{millicpus}: {share} of {period}");
+            assert_eq!(share * 1000, u64::from(millicpus) * period);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::{Ceiling, Placement, own_group, write, write_if_there};
+use super::{Ceiling, Placement, own_group, quota, write, write_if_there};
 
 pub(super) fn look(root: &Path, own: &str) -> Placement {
     let place = |controller: &str| -> Option<PathBuf> {
@@ -29,8 +29,9 @@ pub(super) fn fill(folders: &[PathBuf], ceiling: &Ceiling) -> io::Result<()> {
     if let Some(millicpus) = ceiling.millicpus {
         let with_quota = |folder: &&PathBuf| folder.join("cpu.cfs_quota_us").exists();
         let folder = folders.iter().find(with_quota).ok_or(io::ErrorKind::NotFound)?;
-        write(folder, "cpu.cfs_period_us", "100000")?;
-        write(folder, "cpu.cfs_quota_us", &(u64::from(millicpus) * 100).to_string())?;
+        let (share, period) = quota(millicpus);
+        write(folder, "cpu.cfs_period_us", &period.to_string())?;
+        write(folder, "cpu.cfs_quota_us", &share.to_string())?;
     }
     Ok(())
 }

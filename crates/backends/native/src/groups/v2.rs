@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, Mode, OFlags};
 
-use super::{Ceiling, Placement, own_group, write};
+use super::{Ceiling, Placement, own_group, quota, write};
 
 pub(super) fn look(root: &Path, own: &str) -> Placement {
     let Some(path) = own_group(own, "") else {
@@ -58,7 +58,8 @@ pub(super) fn fill(folder: &Path, ceiling: &Ceiling) -> io::Result<OwnedFd> {
         write(folder, "memory.swap.max", "0")?;
     }
     if let Some(millicpus) = ceiling.millicpus {
-        write(folder, "cpu.max", &format!("{} 100000", u64::from(millicpus) * 100))?;
+        let (share, period) = quota(millicpus);
+        write(folder, "cpu.max", &format!("{share} {period}"))?;
     }
     Ok(rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
