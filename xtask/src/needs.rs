@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use testkit::contestant::{TEST_USER, peers_folder};
+use testkit::guest;
 
 use crate::place;
 use crate::steps::run;
@@ -68,6 +69,14 @@ const NEEDS: &[Need] = &[
         Importance::Welcome,
         || place::runs(&peers_folder().join("python/bin/pytest")),
         || virtual_environment("python", FOR_PYTHON_TESTS),
+    ),
+    made(
+        "QEMU, and a kernel and busybox for a guest of it",
+        "the tests of control groups of version 2",
+        Importance::Welcome,
+        // The guest is of one kind of processor.
+        || cfg!(not(target_arch = "x86_64")) || has(guest::MACHINE) && guest::missing().is_none(),
+        guest_parts,
     ),
     made(
         "cargo-nextest",
@@ -160,12 +169,16 @@ fn packages(names: Vec<&str>) -> Result<(), String> {
         command.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "--yes", "--no-install-recommends"]);
         run(command.args(&names))
     };
-    // The lists of packages may be absent or old on a fresh machine.
+    update_lists()?;
+    install()
+}
+
+/// The lists of packages may be absent or old on a fresh machine.
+fn update_lists() -> Result<(), String> {
     run(Command::new("apt-get").args(["update", "--quiet"])).or_else(|error| {
         println!("going on with the lists at hand: {error}");
         Ok::<(), String>(())
-    })?;
-    install()
+    })
 }
 
 fn has(program: &str) -> bool {
@@ -197,6 +210,41 @@ fn virtual_environment(name: &str, packages: &[&str]) -> Result<(), String> {
     // The system's interpreter: one below a home could not be reached by the ordinary user.
     run(Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(&folder))?;
     run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(packages))
+}
+
+/// Unpacked, not installed: this machine is to start as before, with the busybox that it had.
+fn guest_parts() -> Result<(), String> {
+    match has(guest::MACHINE) {
+        true => update_lists()?,
+        false => packages(vec!["qemu-system-x86"])?,
+    }
+    let kernel = place::said(Command::new("apt-cache").args(["depends", "linux-image-cloud-amd64"]))
+        .and_then(|text| text.lines().find_map(|line| line.trim().strip_prefix("Depends: ").map(str::to_owned)))
+        .ok_or("Debian's kernel for virtual machines is not in the lists of packages")?;
+    let folder = guest::part("unpacked");
+    let complain = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(complain)?;
+    for package in [kernel.as_str(), "busybox-static"] {
+        let mut command = Command::new("apt-get");
+        // As root: the user who downloads otherwise may not write here.
+        command.current_dir(&folder).args(["download", "--option", "APT::Sandbox::User=root", package]);
+        run(&mut command)?;
+    }
+    let files = std::fs::read_dir(&folder).map_err(complain)?.flatten().map(|entry| entry.path());
+    for package in files.filter(|path| path.extension().is_some_and(|extension| extension == "deb")) {
+        run(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&folder))?;
+    }
+    for (name, pattern) in guest::PARTS {
+        let mut command = Command::new("find");
+        command
+            .arg(&folder)
+            .args(["-type", "f", "-path", pattern, "-exec", "cp", "{}"])
+            .arg(guest::part(name))
+            .arg(";");
+        run(&mut command)?;
+    }
+    std::fs::remove_dir_all(&folder).map_err(complain)?;
+    guest::missing().map_or(Ok(()), |name| Err(format!("no {name} in the packages")))
 }
 
 fn own_program(name: &str) -> PathBuf {

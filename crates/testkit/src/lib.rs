@@ -8,6 +8,7 @@ pub mod calls;
 pub mod contestant;
 pub mod escapes;
 pub mod field;
+pub mod guest;
 pub mod inside;
 pub mod trial;
 
