@@ -54,7 +54,7 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
         }
     }
     state.announce();
-    let State { user_terminal, .. } = state;
+    let State { user_terminal, attached, .. } = state;
     // The payload borrows our memory until it executes: copying it would be the dearest part of its start.
     let pid = match process::start_borrowing(alone, || start(orders, wire_at, user_terminal.as_ref(), umask)) {
         Ok(pid) => pid,
@@ -62,6 +62,7 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     };
     // From here on, nothing but the wire: not even the caller's input and output.
     drop(user_terminal);
+    std::mem::forget(attached);
     or_end(process::close_all_from(0, wire_at.as_raw_fd()));
     let status = reap_until(pid);
     or_end(wire::send(wire_at, Report::Ended { status }, &[]));
@@ -161,6 +162,9 @@ fn reap_until(payload: i32) -> i32 {
 struct State<'a> {
     wire: BorrowedFd<'a>,
     received: Vec<OwnedFd>,
+    /// Trees that are mounted. To close the last descriptor of one takes the lock of all mounts of the host, so that
+    /// is left until the payload runs; programs never get them.
+    attached: Vec<OwnedFd>,
     network: Option<network::Pending>,
     alone: Alone,
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
@@ -176,6 +180,7 @@ impl<'a> State<'a> {
         State {
             wire,
             received: Vec::new(),
+            attached: Vec::new(),
             network: None,
             alone,
             own: None,
@@ -234,6 +239,7 @@ impl<'a> State<'a> {
                 };
                 mounts::confine(tree.as_fd(), Attributes::READ_WRITE)?;
                 self.attach(tree.as_fd(), path)?;
+                self.keep(tree);
             }
             Step::Overlay { lower, upper, work, target } => {
                 let folders = [(c"lowerdir", lower), (c"upperdir", upper), (c"workdir", work)];
@@ -251,17 +257,20 @@ impl<'a> State<'a> {
                         if error.kind() == io::ErrorKind::NotFound && path.path().as_bytes().starts_with(b"proc/") => {}
                     hidden => hidden?,
                 }
+                self.keep(cover);
             }
             Step::Proc { path } => {
                 // Processes that may not be inspected, ours first of all, are not even listed.
                 let settings = [(c"hidepid", Some(c"invisible"))];
                 let proc = mounts::create(c"proc", &settings, Attributes::READ_ONLY)?;
                 mounts::attach_plainly(proc.as_fd(), path)?;
+                self.keep(proc);
             }
             Step::Terminals { path } => {
                 let settings = [(c"newinstance", None), (c"ptmxmode", Some(c"0666")), (c"mode", Some(c"0620"))];
                 let devpts = mounts::create(c"devpts", &settings, Attributes::DEVICE)?;
                 mounts::attach_plainly(devpts.as_fd(), path)?;
+                self.keep(devpts);
             }
             Step::SealRoot => {
                 let root = self.root.as_ref().ok_or(io::ErrorKind::NotFound)?;
@@ -272,7 +281,7 @@ impl<'a> State<'a> {
                 self.own = Some(rustix::fs::open(c"/proc/self", host_proc, Mode::empty())?);
                 mounts::change_root_to_here()?;
                 self.root = None;
-                self.received.clear();
+                self.attached.append(&mut self.received);
             }
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
             Step::BeginNetwork => self.network = Some(network::begin(self.alone)?),
@@ -314,12 +323,22 @@ impl<'a> State<'a> {
         mounts::open_beneath(root.as_fd(), path)
     }
 
-    fn bind(&self, source: &Source, target: &Way, attributes: Attributes) -> io::Result<()> {
+    fn keep(&mut self, tree: OwnedFd) {
+        // More than a table of descriptors has at first would make it grow, which waits for whoever else uses it.
+        const FEW: i32 = 56;
+        if tree.as_raw_fd() < FEW {
+            self.attached.push(tree);
+        }
+    }
+
+    fn bind(&mut self, source: &Source, target: &Way, attributes: Attributes) -> io::Result<()> {
         match source {
             Source::Path(path) => {
                 let tree = path.copy()?;
                 mounts::confine(tree.as_fd(), attributes)?;
-                self.attach(tree.as_fd(), target)
+                self.attach(tree.as_fd(), target)?;
+                self.keep(tree);
+                Ok(())
             }
             // Confined by the parent.
             Source::Received { tree, .. } => {
