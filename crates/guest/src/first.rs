@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
+use sys::limits::Limit;
 use sys::mounts::Attributes;
 use sys::process::{Alone, Namespaces, Strings};
 use sys::{identity, limits, mounts, network, process, seccomp, signals};
@@ -165,6 +166,7 @@ struct State<'a> {
     /// Trees that are mounted. To close the last descriptor of one takes the lock of all mounts of the host, so that
     /// is left until the payload runs; programs never get them.
     attached: Vec<OwnedFd>,
+    most_descriptors: u64,
     network: Option<network::Pending>,
     alone: Alone,
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
@@ -181,6 +183,7 @@ impl<'a> State<'a> {
             wire,
             received: Vec::new(),
             attached: Vec::new(),
+            most_descriptors: limits::current(Limit::OpenFiles),
             network: None,
             alone,
             own: None,
@@ -234,11 +237,21 @@ impl<'a> State<'a> {
             Step::Bind { source, target, attributes } => self.bind(source, target, *attributes)?,
             Step::Scratch { path } => {
                 let tree = match path {
-                    Way::Plain(path) => mounts::copy_plain_tree(path)?,
-                    Way::Careful(path) => mounts::copy_tree_at(self.beneath(path)?.as_fd())?,
+                    Way::Plain(path) => {
+                        let tree = mounts::copy_plain_tree(path)?;
+                        mounts::confine(tree.as_fd(), Attributes::READ_WRITE)?;
+                        mounts::attach_plainly(tree.as_fd(), path)?;
+                        tree
+                    }
+                    Way::Careful(path) => {
+                        // Looked up once: the name may lead elsewhere the next time.
+                        let place = self.beneath(path)?;
+                        let tree = mounts::copy_tree_at(place.as_fd())?;
+                        mounts::confine(tree.as_fd(), Attributes::READ_WRITE)?;
+                        mounts::attach(tree.as_fd(), place.as_fd())?;
+                        tree
+                    }
                 };
-                mounts::confine(tree.as_fd(), Attributes::READ_WRITE)?;
-                self.attach(tree.as_fd(), path)?;
                 self.keep(tree);
             }
             Step::Overlay { lower, upper, work, target } => {
@@ -281,7 +294,9 @@ impl<'a> State<'a> {
                 self.own = Some(rustix::fs::open(c"/proc/self", host_proc, Mode::empty())?);
                 mounts::change_root_to_here()?;
                 self.root = None;
-                self.attached.append(&mut self.received);
+                for tree in std::mem::take(&mut self.received) {
+                    self.keep(tree);
+                }
             }
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
             Step::BeginNetwork => self.network = Some(network::begin(self.alone)?),
@@ -298,7 +313,14 @@ impl<'a> State<'a> {
             Step::DropCapabilities { bounding: true } => sys::capabilities::drop_all()?,
             Step::DropCapabilities { bounding: false } => sys::capabilities::drop_current()?,
             Step::ForbidNewPrivileges => process::forbid_new_privileges()?,
-            Step::Lower(limit, value) => limits::lower(*limit, *value)?,
+            Step::Lower(limit, value) => {
+                // There are more steps to come, and they need descriptors.
+                if *limit == Limit::OpenFiles && *value < self.most_descriptors {
+                    self.most_descriptors = *value;
+                    self.attached.retain(|tree| (tree.as_raw_fd() as u64) < *value / 2);
+                }
+                limits::lower(*limit, *value)?;
+            }
             Step::OwnTerminal => self.own_terminal()?,
             Step::Restrict(landlock) => restrict(landlock)?,
             Step::Filter(program) => self.listener = Some(seccomp::install(program)?),
@@ -325,8 +347,8 @@ impl<'a> State<'a> {
 
     fn keep(&mut self, tree: OwnedFd) {
         // More than a table of descriptors has at first would make it grow, which waits for whoever else uses it.
-        const FEW: i32 = 56;
-        if tree.as_raw_fd() < FEW {
+        const FEW: u64 = 56;
+        if (tree.as_raw_fd() as u64) < FEW.min(self.most_descriptors / 2) {
             self.attached.push(tree);
         }
     }

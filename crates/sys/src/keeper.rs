@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString, c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -31,6 +31,9 @@ struct Charge {
     /// Our end of `word`, in the keeper's own table of descriptors.
     ear: RawFd,
 }
+
+/// Beyond all numbers of processes. Words add up until they are read.
+const NOW: u64 = 1 << 32;
 
 impl Keeper {
     /// `folders`: control groups to be removed after our end, the innermost first.
@@ -64,17 +67,23 @@ impl Keeper {
 
     /// Has the groups removed as soon as `first`, a child of ours that is not waited for yet, has ended.
     pub fn remove_after(&self, first: i32) -> io::Result<()> {
-        rustix::io::write(&self.word, &(first as u64).to_ne_bytes())?;
-        Ok(())
+        self.say(first as u64)
     }
 
-    /// Waits until it has removed the groups.
+    /// Waits until it has removed the groups, which nobody is in any more.
     pub fn finish(self) -> io::Result<()> {
+        // It may have looked for `first` only when that was waited for, and its number somebody else's.
+        self.say(NOW)?;
         match process::wait(self.pid, false)? {
             Some((_, Ended::Exited(0), _)) => Ok(()),
             Some((_, Ended::Exited(errno), _)) => Err(io::Error::from_raw_os_error(errno)),
             other => Err(io::Error::other(format!("their keeper was ended: {other:?}"))),
         }
+    }
+
+    fn say(&self, word: u64) -> io::Result<()> {
+        rustix::io::write(&self.word, &word.to_ne_bytes())?;
+        Ok(())
     }
 
     /// The groups are gone; it may go too.
@@ -115,17 +124,22 @@ fn forget_all_but(ear: RawFd) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(ear) })
 }
 
-/// Until the ward has ended, or the process that it has named.
+/// Until the ward has ended, or the process that it has named, or until it says so.
 fn wait_for_either(ward: Pid, ear: &OwnedFd) -> Result<(), Errno> {
     let Some(ward) = open_process(ward)? else { return Ok(()) };
-    if wait_for(&ward, ear)? == Woken::ByTheFirst {
+    wait_for_any(&[&ward, ear])?;
+    if has_ended(&ward)? {
         return Ok(());
     }
     let mut word = [0u8; 8];
     rustix::io::read(ear, &mut word)?;
-    let named = i32::try_from(u64::from_ne_bytes(word)).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
+    let word = u64::from_ne_bytes(word);
+    if word >= NOW {
+        return Ok(());
+    }
+    let named = i32::try_from(word).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
     match open_process(named)? {
-        Some(named) => wait_for(&ward, &named).map(drop),
+        Some(named) => wait_for_any(&[&ward, &named, ear]),
         None => Ok(()),
     }
 }
@@ -139,27 +153,17 @@ fn open_process(pid: Pid) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum Woken {
-    ByTheFirst,
-    ByTheSecond,
+fn has_ended(process: &OwnedFd) -> Result<bool, Errno> {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    Ok(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now))? > 0)
 }
 
-fn wait_for(first: &OwnedFd, second: &OwnedFd) -> Result<Woken, Errno> {
-    let mut both = [PollFd::new(first, PollFlags::IN), PollFd::new(second, PollFlags::IN)];
+fn wait_for_any(any: &[&OwnedFd]) -> Result<(), Errno> {
+    // At most three, and nothing may be allocated here.
+    let last = any.len() - 1;
+    let mut list = [0, 1, 2].map(|at: usize| PollFd::new(any[at.min(last)], PollFlags::IN));
     loop {
-        match poll(&mut both, None) {
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-            Ok(_) if !both[0].revents().is_empty() => return Ok(Woken::ByTheFirst),
-            Ok(_) => return Ok(Woken::ByTheSecond),
-        }
-    }
-}
-
-fn wait_for_end(process: &OwnedFd) -> Result<(), Errno> {
-    loop {
-        match poll(&mut [PollFd::new(process, PollFlags::IN)], None) {
+        match poll(&mut list, None) {
             Err(Errno::INTR) => {}
             other => return other.map(drop),
         }
@@ -200,7 +204,7 @@ fn end_first_member(members: &CStr) -> Result<(), Errno> {
     };
     let Some(process) = open_process(pid)? else { return Ok(()) };
     match pidfd_send_signal(process.as_fd(), Signal::KILL) {
-        Ok(()) => wait_for_end(&process),
+        Ok(()) => wait_for_any(&[&process]),
         Err(Errno::SRCH) => Ok(()),
         Err(error) => Err(error),
     }

@@ -40,3 +40,8 @@ pub fn lower(limit: Limit, value: u64) -> io::Result<()> {
     let value = getrlimit(limit.resource()).maximum.map_or(value, |highest| highest.min(value));
     Ok(setrlimit(limit.resource(), Rlimit { current: Some(value), maximum: Some(value) })?)
 }
+
+/// What `limit` is now; as good as none where there is none.
+pub fn current(limit: Limit) -> u64 {
+    getrlimit(limit.resource()).current.unwrap_or(u64::MAX)
+}

@@ -621,6 +621,60 @@ fn a_group_of_somebody_else_is_left_alone() {
     assert!(alive, "the bystander was killed");
 }
 
+#[test]
+fn a_place_below_var_tmp_is_where_it_was_and_nothing_of_it_in_tmp() {
+    for who in everyone() {
+        let other = Place::new(who);
+        // Its like in the host's /tmp is where a link on the way would lead.
+        let name = other.path.file_name().unwrap().to_str().unwrap();
+        let place = Place { path: Path::new("/var/tmp").join(name), who };
+        fs::create_dir(&place.path).unwrap();
+        place.give(&place.path);
+        place.put("seen", "here", 0o644);
+        let script = "cat seen && touch written /var/tmp/private";
+        let output = place.belljar(&["-q", "--write", "."], &["/bin/sh", "-c", script]).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"here".as_slice()), "{output:?}");
+        assert!(place.path.join("written").exists());
+        assert!(!Path::new("/tmp").join(name).exists(), "made in the host's /tmp");
+        assert!(!Path::new("/var/tmp/private").exists(), "/var/tmp is the host's");
+    }
+}
+
+#[test]
+fn few_open_files_are_enough_to_start_with() {
+    for who in everyone() {
+        let place = Place::new(who);
+        let names: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let mut flags = vec!["-q"];
+        for name in &names {
+            place.put(name, "", 0o644);
+            flags.extend(["--read", name]);
+        }
+        for limit in ["20", "60", "100"] {
+            flags.extend(["--files", limit]);
+            // Which numbers are free depends on who else was quicker.
+            for _ in 0..10 {
+                let output = place.belljar(&flags, &["/bin/true"]).output().unwrap();
+                assert_eq!(output.status.code(), Some(0), "{limit} as {who:?}: {output:?}");
+            }
+            flags.truncate(flags.len() - 2);
+        }
+    }
+}
+
+#[test]
+fn a_step_that_fails_is_named() {
+    for who in everyone() {
+        let place = Place::new(who);
+        for _ in 0..10 {
+            let output = place.belljar(&["-q", "--disk", "4096"], &["/bin/true"]).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(125));
+            assert!(said.contains("the step `file") && said.contains("No space left"), "as {who:?}: {said}");
+        }
+    }
+}
+
 // ---- what the tests use
 
 fn is_root() -> bool {

@@ -155,7 +155,7 @@ fn be_the_parent(
 ) -> Result<(), SetupFailure> {
     identity::map_other(raised.pid, user, group)
         .map_err(|error| of(Wall::User, format!("cannot map the payload's user: {error}")))?;
-    wire::release(raised.wire.as_fd()).map_err(gone)?;
+    unless_gone(wire::release(raised.wire.as_fd()))?;
     raised.clock.lap("parent: write maps");
     let child = format!("/proc/{}/ns/user", raised.pid);
     let of_root = rustix::fs::open(child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
@@ -170,7 +170,7 @@ fn be_the_parent(
             fix: "its filesystem may not support mapped owners; use ext4, xfs, btrfs or tmpfs".to_owned(),
         })?);
     }
-    wire::send_descriptors(raised.wire.as_fd(), &opened).map_err(gone)?;
+    unless_gone(wire::send_descriptors(raised.wire.as_fd(), &opened))?;
     raised.clock.lap("parent: open binds, while the child builds its root");
     Ok(())
 }
@@ -178,11 +178,19 @@ fn be_the_parent(
 /// Lets the child into groups of the older kind.
 fn open_doors(group: &Group, wire: BorrowedFd<'_>) -> Result<(), SetupFailure> {
     let doors = group.entrances().map_err(|error| of(Wall::Memory, error.to_string()))?;
-    wire::send_descriptors(wire, &doors).map_err(gone)
+    unless_gone(wire::send_descriptors(wire, &doors))
 }
 
-fn gone(error: io::Error) -> SetupFailure {
-    of(Wall::Files, format!("the sandbox's first process is gone: {error}"))
+/// A child that has gone says why on the same wire, and whoever listens for the walls will hear it.
+fn unless_gone(sent: io::Result<()>) -> Result<(), SetupFailure> {
+    match sent {
+        Err(error) if !hung_up(&error) => Err(of(Wall::Files, format!("the sandbox's first process is gone: {error}"))),
+        _ => Ok(()),
+    }
+}
+
+fn hung_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 /// User namespaces through which the files of an owner are seen as the payload's.
@@ -212,8 +220,11 @@ fn open_tree(tree: &Tree, owners: &mut Owners, alone: Alone) -> io::Result<Owned
 /// Hears of every step until all walls are up.
 fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<(), SetupFailure> {
     let lost = |why: String| of(Wall::Files, format!("the sandbox's first process was lost: {why}"));
+    let mut before_its_last_words = true;
     loop {
         match wire::receive(raised.wire.as_fd()) {
+            // Told first, and once, if it went without having read all of ours.
+            Err(error) if before_its_last_words && hung_up(&error) => before_its_last_words = false,
             Ok(Some((Report::Done { step, nanoseconds }, _))) => {
                 let name = names.get(step as usize).cloned().unwrap_or_default();
                 raised.clock.parts.push((name, nanoseconds));

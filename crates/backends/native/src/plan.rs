@@ -240,30 +240,12 @@ fn root(
     for (link, target) in links {
         skeleton.link(link, target)?;
     }
-    let scratch: Vec<(&Path, u32)> =
-        [(Path::new("/tmp"), 0o1777), (Path::new("/dev/shm"), 0o1777), (home.as_path(), 0o700)]
-            .into_iter()
-            .filter(|(path, _)| !exists(path))
-            .collect();
+    let scratch = scratch(files);
     for (path, mode) in &scratch {
         skeleton.folder(path, *mode)?;
     }
     for folder in ["/proc", "/dev/pts"] {
         skeleton.folder(Path::new(folder), 0o755)?;
-    }
-    for (link, target) in [
-        ("/dev/ptmx", "pts/ptmx"),
-        ("/dev/fd", "/proc/self/fd"),
-        ("/dev/stdin", "/proc/self/fd/0"),
-        ("/dev/stdout", "/proc/self/fd/1"),
-        ("/dev/stderr", "/proc/self/fd/2"),
-        // The same device for years.
-        ("/dev/random", "urandom"),
-        ("/var/tmp", "/tmp"),
-    ] {
-        if !exists(Path::new(link)) {
-            skeleton.link(Path::new(link), Path::new(target))?;
-        }
     }
     // Without a terminal, opening `/dev/tty` fails one way or the other.
     let wanted = |device: &&PathBuf| match device.to_str() {
@@ -284,6 +266,22 @@ fn root(
             skeleton.folder(&place.path, 0o755)?;
         } else {
             skeleton.file(&place.path, 0o644, Vec::new())?;
+        }
+    }
+    // After the places: where something lies below the name of one of our links, there is a folder instead. A path
+    // that led over a link would lead out of the new root, which is not the root yet.
+    for (link, target) in [
+        ("/dev/ptmx", "pts/ptmx"),
+        ("/dev/fd", "/proc/self/fd"),
+        ("/dev/stdin", "/proc/self/fd/0"),
+        ("/dev/stdout", "/proc/self/fd/1"),
+        ("/dev/stderr", "/proc/self/fd/2"),
+        // The same device for years.
+        ("/dev/random", "urandom"),
+        ("/var/tmp", "/tmp"),
+    ] {
+        if !exists(Path::new(link)) {
+            skeleton.link(Path::new(link), Path::new(target))?;
         }
     }
     skeleton.file(&Path::new("/").join(EMPTY_FILE), 0o444, Vec::new())?;
@@ -357,6 +355,19 @@ fn root(
     }
     steps.append(&mut mounted);
     Ok(trees)
+}
+
+/// Private folders that can be written to, with their modes.
+fn scratch(files: &Files) -> Vec<(&Path, u32)> {
+    let Files { places, home, .. } = files;
+    let exists = |path: &Path| places.iter().any(|place| is_within(path, &place.path));
+    let temporary = Path::new("/var/tmp");
+    let is_around = |path: &Path| places.iter().any(|place| is_below(&place.path, path)) || is_below(home, path);
+    [(Path::new("/tmp"), 0o1777), (Path::new("/dev/shm"), 0o1777), (home.as_path(), 0o700), (temporary, 0o1777)]
+        .into_iter()
+        // That one is a link to the first, unless something else is below it.
+        .filter(|(path, _)| !exists(path) && (*path != temporary || is_around(path)))
+        .collect()
 }
 
 /// Every folder between a writable place and a read-only or hidden part of it.
@@ -450,11 +461,8 @@ fn lower_limits(steps: &mut Vec<Step>, limits: &Limits) {
 fn landlock_rules(files: &Files) -> Result<Vec<(CString, Reach)>, BadPath> {
     // All that can be seen may be read: the mounts decide what that is. Anything reached from elsewhere may not.
     let mut rules = vec![(text("/"), Reach::Read), (text("/dev"), Reach::Devices)];
-    let covered = |path: &Path| files.places.iter().any(|place| is_within(path, &place.path));
-    for scratch in [Path::new("/tmp"), Path::new("/dev/shm"), &files.home] {
-        if !covered(scratch) {
-            rules.push((path(scratch)?, Reach::Write));
-        }
+    for (scratch, _) in scratch(files) {
+        rules.push((path(scratch)?, Reach::Write));
     }
     for place in files.places.iter().filter(|place| place.access == Access::Write) {
         rules.push((path(&place.path)?, Reach::Write));
