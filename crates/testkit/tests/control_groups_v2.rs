@@ -22,8 +22,8 @@ const WHO: &[(&str, &str)] = &[
     ("undelegated", "as_a_user_without_a_delegated_group"),
 ];
 
-/// Several times what it takes without help from the processor.
-const PATIENCE: Duration = Duration::from_secs(200);
+/// Many times what it takes: it must be enough where others take the processor, too.
+const PATIENCE: Duration = Duration::from_secs(400);
 
 fn main() {
     let arguments = Arguments::from_args();

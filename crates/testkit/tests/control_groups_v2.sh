@@ -142,14 +142,16 @@ nobody_leaves() {
     for pid in $(sleepers); do is "group of $pid" "$(cat /proc/$pid/cgroup)" "0::$1/belljar-*" || return; done
     kill -9 $supervisor && nothing_is_left
 }
-# Percent of a processor, by the group's own account.
+# Percent of a processor, by the group's own account; rather too little than too much, if it takes time to ask.
 share() {
     until_some groups || return
     set -- "$(groups)/cpu.stat"
-    from=$(sed -n 's/usage_usec //p' "$1") since=$(sed 's/\.\([0-9]*\) .*/\1/' /proc/uptime)
+    read -r since _ </proc/uptime
+    read -r _ from <"$1"
     sleep 2
-    to=$(sed -n 's/usage_usec //p' "$1") until=$(sed 's/\.\([0-9]*\) .*/\1/' /proc/uptime)
-    echo $(((to - from) / 100 / (until - since)))
+    read -r _ to <"$1"
+    read -r until _ </proc/uptime
+    echo $(((to - from) / 100 / (${until%.*}${until#*.} - ${since%.*}${since#*.})))
 }
 processors_are_shared() {
     jar run -q -- sh -c 'while :; do :; done' &
@@ -160,7 +162,7 @@ processors_are_shared() {
     held=$(share)
     kill -9 $!
     nothing_is_left || return
-    within 'share without a limit' "$free" 80 110 && within 'share with a limit' "$held" "$2" "$3"
+    within 'share without a limit' "$free" 80 101 && within 'share with a limit' "$held" "$2" "$3"
 }
 processors_are_refused() { run --cpus 0.5 -- true; is exit $? 125 && is output "$(cat /work/output)" '*wall `cpu`*'; }
 
