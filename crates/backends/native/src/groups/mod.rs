@@ -81,6 +81,9 @@ impl Placement {
 pub struct Group {
     folders: Vec<PathBuf>,
     unified: Option<OwnedFd>,
+    /// What is read at the very end, opened while there is time: the most memory used, and what was ended for it.
+    peak: Option<OwnedFd>,
+    events: Option<OwnedFd>,
     keeper: Keeper,
 }
 
@@ -98,7 +101,7 @@ impl Group {
         // The keeper first: from the moment a folder exists, somebody else knows of it.
         let names: io::Result<Vec<CString>> = folders.iter().rev().map(|folder| name_of(folder)).collect();
         let keeper = Keeper::start(&names?, alone)?;
-        let mut group = Group { folders, unified: None, keeper };
+        let mut group = Group { folders, unified: None, peak: None, events: None, keeper };
         match group.fill(placement, ceiling) {
             Ok(()) => Ok(Some(group)),
             Err(error) => match group.remove() {
@@ -117,6 +120,12 @@ impl Group {
             Placement::Older { .. } => v1::fill(&self.folders, ceiling)?,
             Placement::Nowhere { .. } => {}
         }
+        let (peak, events) = match self.unified {
+            Some(_) => ("memory.peak", "memory.events"),
+            None => ("memory.max_usage_in_bytes", "memory.oom_control"),
+        };
+        self.peak = open(&self.folders[0], peak);
+        self.events = open(&self.folders[0], events);
         Ok(())
     }
 
@@ -143,24 +152,26 @@ impl Group {
     }
 
     pub fn peak_memory(&self) -> Option<u64> {
-        match self.unified {
-            Some(_) => read_number(&self.folders[0], "memory.peak"),
-            None => read_number(&self.folders[0], "memory.max_usage_in_bytes"),
-        }
+        number(&read(self.peak.as_ref()?)?)
     }
 
     pub fn out_of_memory_kills(&self) -> u64 {
-        let file = if self.unified.is_some() { "memory.events" } else { "memory.oom_control" };
-        read_entry(&self.folders[0], file, "oom_kill").unwrap_or(0)
+        self.events.as_ref().and_then(read).and_then(|text| entry(&text, "oom_kill")).unwrap_or(0)
     }
 
     /// Processor time used so far.
     pub fn cpu_time(&self) -> Option<Duration> {
         match self.unified {
-            Some(_) => read_entry(&self.folders[0], "cpu.stat", "usage_usec").map(Duration::from_micros),
-            None => {
-                self.folders.iter().find_map(|folder| read_number(folder, "cpuacct.usage")).map(Duration::from_nanos)
-            }
+            Some(_) => open(&self.folders[0], "cpu.stat")
+                .as_ref()
+                .and_then(read)
+                .and_then(|text| entry(&text, "usage_usec"))
+                .map(Duration::from_micros),
+            None => self
+                .folders
+                .iter()
+                .find_map(|folder| number(&read(&open(folder, "cpuacct.usage")?)?))
+                .map(Duration::from_nanos),
         }
     }
 
@@ -171,15 +182,13 @@ impl Group {
 
     /// Waits for what `remove_after` began, and does it here if that went wrong.
     pub fn await_removal(self) -> io::Result<()> {
-        let Group { folders, unified, keeper } = self;
-        drop(unified);
+        let Group { folders, keeper, .. } = self;
         keeper.finish().or_else(|_| remove(&folders))
     }
 
     /// Removes a group that nobody has used.
     pub fn remove(self) -> io::Result<()> {
-        let Group { folders, unified, keeper } = self;
-        drop(unified);
+        let Group { folders, keeper, .. } = self;
         remove(&folders)?;
         keeper.dismiss()
     }
@@ -222,19 +231,22 @@ fn quota(millicpus: u32) -> (u64, u64) {
     (u64::from(millicpus) * period / 1000, period)
 }
 
-fn read_number(folder: &Path, file: &str) -> Option<u64> {
-    read(folder, file)?.trim().parse().ok()
+fn number(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
 }
 
-fn read_entry(folder: &Path, file: &str, key: &str) -> Option<u64> {
-    read(folder, file)?.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+fn entry(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| number(line.strip_prefix(key)?.strip_prefix(' ')?))
+}
+
+fn open(folder: &Path, file: &str) -> Option<OwnedFd> {
+    rustix::fs::open(folder.join(file), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
 /// All of these files are short, and whole in one read.
-fn read(folder: &Path, file: &str) -> Option<String> {
+fn read(file: &OwnedFd) -> Option<String> {
     let mut text = vec![0; 4096];
-    let file = rustix::fs::open(folder.join(file), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let length = rustix::io::read(&file, &mut text).ok()?;
+    let length = rustix::io::pread(file, &mut text, 0).ok()?;
     text.truncate(length);
     String::from_utf8(text).ok()
 }
