@@ -142,7 +142,8 @@ nobody_leaves() {
     for pid in $(sleepers); do is "group of $pid" "$(cat /proc/$pid/cgroup)" "0::$1/belljar-*" || return; done
     kill -9 $supervisor && nothing_is_left
 }
-# Percent of a processor, by the group's own account; rather too little than too much, if it takes time to ask.
+# Percent of a processor, by the group's own account: some too little if it takes time to ask, and some too much if the
+# guest's clock ticked late just before.
 share() {
     until_some groups || return
     set -- "$(groups)/cpu.stat"
@@ -162,7 +163,7 @@ processors_are_shared() {
     held=$(share)
     kill -9 $!
     nothing_is_left || return
-    within 'share without a limit' "$free" 80 101 && within 'share with a limit' "$held" "$2" "$3"
+    within 'share without a limit' "$free" 80 150 && within 'share with a limit' "$held" "$2" "$3"
 }
 processors_are_refused() { run --cpus 0.5 -- true; is exit $? 125 && is output "$(cat /work/output)" '*wall `cpu`*'; }
 
@@ -178,7 +179,7 @@ in_a_group_of_its_own() {
     check files_in_memory_are_memory memory_ends -- dd if=/dev/zero of=/tmp/file bs=1M count=200
     check too_little_to_begin_with
     check processes_are_counted
-    check half_a_processor_is_half_a_processor processors_are_shared 0.5 25 65
+    check half_a_processor_is_half_a_processor processors_are_shared 0.5 25 70
     check processor_time_ends
     check time_ends
     check killed_with_its_supervisor
