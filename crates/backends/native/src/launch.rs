@@ -244,6 +244,13 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
                 return Ok(());
             }
             Ok(Some((report, _))) => return Err(lost(format!("unexpected {report:?}"))),
+            Ok(None) if raised.group.as_ref().is_some_and(|group| group.out_of_memory_kills() > 0) => {
+                return Err(failure(
+                    Some(Wall::Memory),
+                    "the memory limit is too small to start in".to_owned(),
+                    "give it a few MiB more with `--memory`",
+                ));
+            }
             Ok(None) => return Err(lost("it ended before the walls were up".to_owned())),
             Err(error) => return Err(lost(error.to_string())),
         }
