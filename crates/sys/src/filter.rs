@@ -349,11 +349,6 @@ pub fn native_architecture() -> u32 {
     NATIVE
 }
 
-/// The name of a call of the native ABI.
-pub fn call_name(number: u32) -> Option<&'static str> {
-    syscalls::Sysno::new(number as usize).map(|call| call.name())
-}
-
 /// The number of a call of the native ABI.
 pub fn call_number(name: &str) -> Option<u32> {
     name.parse::<syscalls::Sysno>().ok().map(|call| call.id() as u32)

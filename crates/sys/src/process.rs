@@ -101,16 +101,6 @@ pub fn fork_into(_alone: Alone, namespaces: Namespaces, cgroup: Option<BorrowedF
     Ok(Forked::Parent { pid: pid as i32, handle })
 }
 
-/// A fork that stays in all namespaces and needs no handle.
-pub fn fork(_alone: Alone) -> io::Result<Option<i32>> {
-    // SAFETY: `Alone` says that no other thread held a lock that the child would wait for.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => Ok(None),
-        pid => Ok(Some(pid)),
-    }
-}
-
 /// Starts a child that runs `begin` in our own memory, on a stack of its own, while we stand still until it has
 /// executed a program or ended. Descriptors, signal actions and the current folder are its own.
 pub fn start_borrowing<F: FnOnce() -> c_int>(_alone: Alone, begin: F) -> io::Result<i32> {

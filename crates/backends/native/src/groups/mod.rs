@@ -186,7 +186,7 @@ impl Group {
         keeper.finish().or_else(|_| remove(&folders))
     }
 
-    /// Removes a group that nobody has used.
+    /// Removes a group here and now, ending whoever is still in it.
     pub fn remove(self) -> io::Result<()> {
         let Group { folders, keeper, .. } = self;
         remove(&folders)?;
