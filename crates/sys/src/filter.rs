@@ -349,11 +349,6 @@ pub fn native_architecture() -> u32 {
     NATIVE
 }
 
-/// The number of a call of the native ABI.
-pub fn call_number(name: &str) -> Option<u32> {
-    name.parse::<syscalls::Sysno>().ok().map(|call| call.id() as u32)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
