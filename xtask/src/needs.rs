@@ -47,6 +47,7 @@ const NEEDS: &[Need] = &[
         place::runs(Path::new("/usr/bin/python3")) && python_has_venv()
     }),
     package("gcc", "the gcc test", &["gcc", "libc6-dev"], || has("gcc")),
+    package("musl-gcc", "the static binary", &["musl-tools"], || has("musl-gcc")),
     package("git", "the git test", &["git"], || has("git")),
     package("ripgrep", "the ripgrep test, srt as a peer", &["ripgrep"], || has("rg")),
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),

@@ -11,6 +11,7 @@ use crate::place;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/model", &[]),
     ("crates/policy", &["belljar-model"]),
+    ("crates/workspace", &["belljar-model", "belljar-sys"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),

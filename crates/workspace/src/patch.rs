@@ -1,0 +1,1 @@
+//! A change as a unified patch that `git apply` and `patch` accept.

@@ -1,0 +1,1 @@
+//! Paths that programs of the host act on by themselves: shown apart, and taken only when named.

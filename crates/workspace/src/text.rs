@@ -1,0 +1,1 @@
+//! Comparing and merging texts, line by line.
