@@ -15,7 +15,7 @@ use sys::process::{Alone, Namespaces, Strings};
 use sys::{identity, limits, mounts, network, process, seccomp, signals};
 
 use crate::restrict::restrict;
-use crate::step::{Source, Step, Way};
+use crate::step::{Layer, Source, Step, Way};
 use crate::wire::{self, Report, Stage};
 
 /// Everything the child needs to know, made before the fork.
@@ -254,12 +254,7 @@ impl<'a> State<'a> {
                 };
                 self.keep(tree);
             }
-            Step::Overlay { lower, upper, work, target } => {
-                let folders = [(c"lowerdir", lower), (c"upperdir", upper), (c"workdir", work)];
-                let settings = folders.map(|(key, folder)| (key, Some(folder.as_c_str())));
-                let overlay = mounts::create(c"overlay", &settings, Attributes::READ_WRITE)?;
-                mounts::attach(overlay.as_fd(), self.beneath(target)?.as_fd())?;
-            }
+            Step::Overlay { lower, layer, target } => self.overlay(lower, layer, target)?,
             Step::Hide { path, cover } => {
                 let cover = mounts::copy_plain_tree(cover)?;
                 mounts::confine(cover.as_fd(), Attributes::READ_ONLY)?;
@@ -368,6 +363,36 @@ impl<'a> State<'a> {
                 self.attach(tree.as_fd(), target)
             }
         }
+    }
+
+    fn overlay(&mut self, lower: &[Layer], layer: &Layer, target: &Way) -> io::Result<()> {
+        // Opened, and named by their descriptors: their paths may be too long for the kernel, have letters in them that
+        // mean something to it, or lead elsewhere a moment later.
+        let mut open = Vec::with_capacity(lower.len() + 1);
+        let mut names = Vec::with_capacity(lower.len() + 1);
+        for Layer { source, at } in lower.iter().chain([layer]) {
+            match source {
+                Source::Path(way) => {
+                    let folder = mounts::open_without_links(CWD, way.path())?;
+                    names.push(CString::new(format!("/proc/self/fd/{}", folder.as_raw_fd()))?);
+                    open.push(folder);
+                }
+                // The kernel joins only what is mounted.
+                Source::Received { tree, .. } => {
+                    let tree = self.received.get(*tree).ok_or(io::ErrorKind::NotFound)?;
+                    mounts::attach_plainly(tree.as_fd(), at)?;
+                    names.push(at.clone());
+                }
+            }
+        }
+        let upper = names.pop().ok_or(io::ErrorKind::NotFound)?;
+        let overlay = mounts::create_overlay(&names, &upper)?;
+        self.attach(overlay.as_fd(), target)?;
+        for Layer { at, .. } in lower.iter().chain([layer]).filter(|layer| layer.is_received()) {
+            mounts::detach(at)?;
+        }
+        self.keep(overlay);
+        Ok(())
     }
 
     fn attach(&self, tree: BorrowedFd<'_>, target: &Way) -> io::Result<()> {

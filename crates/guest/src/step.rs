@@ -61,12 +61,12 @@ pub enum Step {
     Scratch {
         path: Way,
     },
-    /// A folder in which changes to `lower` are kept apart, in `upper`.
+    /// A folder in which changes to what is below, the topmost first, are kept apart in `layer`.
     Overlay {
-        lower: CString,
-        upper: CString,
-        work: CString,
-        target: CString,
+        lower: Vec<Layer>,
+        /// Has `upper` and `work` in it.
+        layer: Layer,
+        target: Way,
     },
     /// Something nobody may see: `cover` (of the new root) is put over it.
     Hide {
@@ -139,6 +139,20 @@ pub enum Source {
     Received { path: CString, tree: usize },
 }
 
+/// A part of an overlay.
+#[derive(Debug)]
+pub struct Layer {
+    pub source: Source,
+    /// Where in the new root it is mounted until it is joined, if the parent opens it.
+    pub at: CString,
+}
+
+impl Layer {
+    pub fn is_received(&self) -> bool {
+        matches!(self.source, Source::Received { .. })
+    }
+}
+
 /// What Landlock is told. Everything that it knows of at `abi` and that is not allowed here is refused.
 #[derive(Debug)]
 pub struct Landlock {
@@ -195,8 +209,13 @@ impl fmt::Display for Step {
                 }
             }
             Step::Scratch { path } => write!(out, "scratch  {}", inside(path.path())),
-            Step::Overlay { lower, target, .. } => {
-                write!(out, "overlay  {} over {}", inside(target), inside(lower))
+            Step::Overlay { lower, layer, target } => {
+                let path = |layer: &Layer| match &layer.source {
+                    Source::Path(way) => way.path().to_string_lossy().into_owned(),
+                    Source::Received { path, .. } => format!("{} (opened by the parent)", path.to_string_lossy()),
+                };
+                let lower: Vec<String> = lower.iter().map(path).collect();
+                write!(out, "overlay  {}: {} over {}", inside(target.path()), path(layer), lower.join(" over "))
             }
             Step::Hide { path, .. } => write!(out, "hide     {}", inside(path.path())),
             Step::Proc { path } => {

@@ -6,6 +6,7 @@
 
 pub mod capabilities;
 pub mod filter;
+pub mod handles;
 pub mod identity;
 pub mod keeper;
 pub mod landlock;

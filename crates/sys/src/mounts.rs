@@ -1,6 +1,6 @@
 //! Mounts, by descriptor: a tree is made apart, given its attributes, and only then attached.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -136,6 +136,46 @@ pub fn create(kind: &CStr, settings: &[Setting<'_>], attributes: Attributes) -> 
         flags |= MountAttrFlags::MOUNT_ATTR_NODEV;
     }
     Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
+}
+
+/// A detached overlay: the folders `lower`, the topmost first, with changes to them in `upper` below `layer`, and
+/// `work` beside it for the kernel's own use.
+pub fn create_overlay(lower: &[CString], layer: &CStr) -> io::Result<OwnedFd> {
+    // The longest text that the kernel takes as one setting, with its end.
+    const LONGEST: usize = 256;
+    let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let mut joined = Vec::with_capacity(LONGEST);
+    for folder in lower {
+        if !joined.is_empty() {
+            joined.push(b':');
+        }
+        joined.extend_from_slice(folder.as_bytes());
+    }
+    if joined.len() < LONGEST {
+        fsconfig_set_string(context.as_fd(), c"lowerdir", CString::new(joined)?.as_c_str())?;
+    } else {
+        // Since Linux 6.5.
+        for folder in lower {
+            fsconfig_set_string(context.as_fd(), c"lowerdir+", folder.as_c_str())?;
+        }
+    }
+    for (key, name) in [(c"upperdir", b"/upper".as_slice()), (c"workdir", b"/work")] {
+        let folder = CString::new([layer.to_bytes(), name].concat())?;
+        fsconfig_set_string(context.as_fd(), key, folder.as_c_str())?;
+    }
+    // Attributes that nobody in a user namespace may write have another name there.
+    fsconfig_set_flag(context.as_fd(), c"userxattr")?;
+    // Numbers of files stay what they are below: git takes a file with another number for a changed one.
+    fsconfig_set_string(context.as_fd(), c"xino", c"off")?;
+    fsconfig_create(context.as_fd())?;
+    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
+}
+
+/// Takes a mount out of sight; whoever uses it keeps it.
+pub fn detach(path: &CStr) -> io::Result<()> {
+    use rustix::mount::{UnmountFlags, unmount};
+    Ok(unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?)
 }
 
 /// Nothing mounted from here on is seen outside this mount namespace, nor the other way round.
