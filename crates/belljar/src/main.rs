@@ -17,6 +17,6 @@ fn backends() -> Vec<Box<dyn Backend>> {
 
 fn main() -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
-    let engine = Engine::new(backends(), version);
+    let engine = Engine::new(backends(), Box::new(cli::Terminal::default()), version);
     ExitCode::from(cli::answer(std::env::args_os(), &engine, version))
 }

@@ -1,6 +1,6 @@
 //! From a grant to a sandbox: in the strongest backend that holds it, or not at all.
 
-use model::{Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure};
+use model::{Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack};
 
 use crate::refused;
 
@@ -22,11 +22,12 @@ pub fn in_the_strongest(
     backends: &[Box<dyn Backend>],
     request: &Request,
     grant: &Grant,
+    stacks: &[Stack],
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let backend = choose(backends, request)?;
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
-    backend.open(grant, request.trace).map_err(Outcome::NotSetUp)
+    backend.open(grant, stacks, request.trace).map_err(Outcome::NotSetUp)
 }
 
 /// Every wall is held as well as the grant demands, and a wall nobody speaks of is not held.
@@ -56,5 +57,6 @@ fn check(enforcement: &Enforcement, grant: &Grant) -> Result<(), Outcome> {
         wall: Some(first.wall),
         message: format!("the wall `{}` {why}{others}", first.wall),
         fix: format!("{}; or run without, which the result will say: {}", first.fix, flags.join(" ")),
+        layers: false,
     }))
 }

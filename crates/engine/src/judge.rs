@@ -10,6 +10,9 @@ use policy::Policy;
 use crate::survey;
 
 pub fn judge(request: &Request) -> Result<Grant, Outcome> {
+    if request.command.first().is_none_or(|program| program.is_empty()) {
+        return Err(usage("there is no command to run".to_owned(), "put it after `--`: `belljar run -- ls`"));
+    }
     validate(request)?;
     let policy = read_policy()?;
     let facts = survey::look(request)?;
@@ -24,10 +27,10 @@ const MOST: usize = 1000;
 const LONGEST_PATH: usize = 4096;
 
 fn validate(request: &Request) -> Result<(), Outcome> {
-    if request.command.first().is_none_or(|program| program.is_empty()) {
-        return Err(usage("there is no command to run".to_owned(), "put it after `--`: `belljar run -- ls`"));
-    }
-    let paths = || request.read.iter().chain(&request.write).chain(&request.hide).chain(&request.directory);
+    let paths = || {
+        let granted = request.read.iter().chain(&request.write).chain(&request.hide).chain(&request.workspaces);
+        granted.chain(&request.directory)
+    };
     for path in paths() {
         let bytes = path.as_os_str().as_bytes();
         let shown = path.display().to_string().escape_debug().to_string();
@@ -97,5 +100,5 @@ fn read_policy() -> Result<Policy, Outcome> {
 }
 
 pub(crate) fn usage(message: String, fix: &str) -> Outcome {
-    Outcome::NotSetUp(SetupFailure { wall: None, message, fix: fix.to_owned() })
+    Outcome::NotSetUp(SetupFailure { wall: None, message, fix: fix.to_owned(), layers: false })
 }

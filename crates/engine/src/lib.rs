@@ -4,40 +4,40 @@
 
 mod enclose;
 mod judge;
+mod layers;
+mod sandboxes;
 mod survey;
 mod toolchains;
 
-use model::{Backend, Diagnosis, Outcome, Plan, Refusal, Request, Service};
+use model::{Backend, Diagnosis, Finding, Outcome, Plan, Refusal, Request, Sandboxes, Service, Watch};
+use workspace::Workspaces;
 
 pub struct Engine {
     backends: Vec<Box<dyn Backend>>,
+    workspaces: Workspaces,
     version: &'static str,
 }
 
 impl Engine {
-    /// `backends`: the strongest first.
-    pub fn new(backends: Vec<Box<dyn Backend>>, version: &'static str) -> Engine {
-        Engine { backends, version }
+    /// `backends`: the strongest first. `watch` is told of work that takes long.
+    pub fn new(backends: Vec<Box<dyn Backend>>, watch: Box<dyn Watch>, version: &'static str) -> Engine {
+        Engine { backends, workspaces: Workspaces::of_the_user(watch), version }
     }
 }
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
-        let judged = match judge::judge(request) {
-            Ok(judged) => judged,
-            Err(outcome) => return outcome,
-        };
-        let enclosed = match enclose::in_the_strongest(&self.backends, request, &judged) {
-            Ok(enclosed) => enclosed,
-            Err(outcome) => return outcome,
-        };
-        enclosed.supervise()
+        match judge::judge(request) {
+            Ok(grant) => layers::run(&self.backends, &self.workspaces, request, &grant, None),
+            Err(outcome) => outcome,
+        }
     }
 
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {
         let judged = judge::judge(request)?;
         let backend = enclose::choose(&self.backends, request)?;
-        backend.plan(&judged).map_err(Outcome::NotSetUp)
+        let stacks = self.workspaces.preview(&layers::places(&judged)).map_err(layers::not_set_up)?;
+        backend.plan(&judged, &stacks).map_err(Outcome::NotSetUp)
     }
 
     fn diagnose(&self) -> Diagnosis {
@@ -46,7 +46,24 @@ impl Service for Engine {
             version: self.version.to_owned(),
             kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
             backends: self.backends.iter().map(|backend| backend.diagnose()).collect(),
+            workspaces: self.examine_layers(),
         }
+    }
+
+    fn sandboxes(&self) -> &dyn Sandboxes {
+        self
+    }
+}
+
+impl Engine {
+    fn examine_layers(&self) -> Finding {
+        let (works, detail) = self.workspaces.examine();
+        let fix = if works {
+            ""
+        } else {
+            "put XDG_STATE_HOME on ext4, xfs, btrfs or tmpfs; until then workspaces are copied"
+        };
+        Finding { what: "layers over workspaces".to_owned(), works, detail, fix: fix.to_owned() }
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use model::paths::is_within;
-use model::{Access, Origin, Outcome, Place, Request, StartFailure};
+use model::{Access, Origin, Outcome, Place, Request, StartFailure, WorkspaceMode};
 use policy::{ETC, Facts, LOOSE, Located, OFTEN_LINKED, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES, store_below};
 
 use crate::judge::usage;
@@ -22,7 +22,7 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
     let (home, homes) = homes(variable("HOME"));
     let (system, links) = system();
     let start = match &request.directory {
-        None => directory.clone(),
+        None => start_in(&directory, request)?,
         Some(asked) => std::fs::canonicalize(directory.join(asked)).map_err(|error| {
             usage(format!("cannot start in `{}`: {error}", asked.display()), "choose a folder that exists with `--cwd`")
         })?,
@@ -34,11 +34,15 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
         ));
     }
     let linked_stores = linked_stores(&homes);
-    let workspace = workspace(&directory, &homes, &system, &linked_stores);
+    let workspaces_named = !request.workspaces.is_empty();
+    let workspaces = match workspaces_named {
+        true => named_workspaces(&directory, request)?,
+        false => workspace(&directory, request.workspace_mode, &homes, &system, &linked_stores).into_iter().collect(),
+    };
     let mut asked = Vec::new();
     for (paths, access) in [(&request.write, Access::Write), (&request.read, Access::Read)] {
         for path in paths {
-            let place = asked_place(&directory, workspace.as_ref(), path, access)?;
+            let place = asked_place(&directory, &workspaces, path, access)?;
             if !asked.iter().any(|known: &Place| known.path == place.path) {
                 asked.push(place);
             }
@@ -48,12 +52,12 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
 
     let mut toolchains = Toolchains {
         homes: &homes,
-        granted: asked.iter().chain(&workspace).map(|place| place.path.clone()).collect(),
+        granted: asked.iter().chain(&workspaces).map(|place| place.path.clone()).collect(),
         shown: Vec::new(),
         visible: Vec::new(),
         looked_at: HashSet::new(),
     };
-    toolchains.visible.extend(system.iter().chain(&asked).chain(&workspace).map(|place| place.path.clone()));
+    toolchains.visible.extend(system.iter().chain(&asked).chain(&workspaces).map(|place| place.path.clone()));
     let asked_path =
         request.environment.iter().find(|(name, _)| name == "PATH").and_then(|(_, value)| value.as_deref());
     let search_path = asked_path.or(variable("PATH")).unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
@@ -81,13 +85,23 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
         system,
         links,
         toolchains,
-        workspace,
+        workspaces,
+        workspaces_named,
         asked,
         hide,
         linked_stores,
         loose_secrets,
         program,
     })
+}
+
+/// Where the caller is; or, where that is not part of a workspace that was named, in the first of them.
+fn start_in(directory: &Path, request: &Request) -> Result<PathBuf, Outcome> {
+    let named = named_workspaces(directory, request)?;
+    match named.first() {
+        Some(first) if !named.iter().any(|place| is_within(directory, &place.path)) => Ok(first.path.clone()),
+        _ => Ok(directory.to_owned()),
+    }
 }
 
 fn current_directory() -> Result<PathBuf, Outcome> {
@@ -172,7 +186,13 @@ fn place(path: PathBuf, stat: &std::fs::Metadata, access: Access, origin: Origin
 }
 
 /// The caller's folder, unless it is a home, holds one, or is the system's: then it is nobody's project.
-fn workspace(directory: &Path, homes: &[PathBuf], system: &[Place], linked: &[PathBuf]) -> Option<Place> {
+fn workspace(
+    directory: &Path,
+    mode: WorkspaceMode,
+    homes: &[PathBuf],
+    system: &[Place],
+    linked: &[PathBuf],
+) -> Option<Place> {
     let holds_a_home = homes.iter().any(|home| is_within(home, directory));
     let shared = ["/", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/home", "/etc", "/boot"];
     let of_the_system = shared.iter().any(|shared| directory == Path::new(shared))
@@ -182,7 +202,35 @@ fn workspace(directory: &Path, homes: &[PathBuf], system: &[Place], linked: &[Pa
         return None;
     }
     let stat = std::fs::symlink_metadata(directory).ok()?;
-    Some(place(directory.to_owned(), &stat, Access::Read, Origin::Workspace))
+    Some(place(directory.to_owned(), &stat, access(mode), Origin::Workspace))
+}
+
+/// Those that were named, by their real paths.
+fn named_workspaces(directory: &Path, request: &Request) -> Result<Vec<Place>, Outcome> {
+    let mut places: Vec<Place> = Vec::new();
+    for path in &request.workspaces {
+        let shown = path.display();
+        let missing = |error: io::Error| {
+            usage(format!("cannot use `{shown}` as a workspace: {error}"), "name a folder that exists")
+        };
+        let real = std::fs::canonicalize(directory.join(path)).map_err(missing)?;
+        let stat = std::fs::symlink_metadata(&real).map_err(missing)?;
+        if !stat.is_dir() {
+            return Err(usage(format!("cannot use `{shown}` as a workspace: it is not a folder"), "name a folder"));
+        }
+        if !places.iter().any(|known| known.path == real) {
+            places.push(place(real, &stat, access(request.workspace_mode), Origin::Workspace));
+        }
+    }
+    Ok(places)
+}
+
+fn access(mode: WorkspaceMode) -> Access {
+    match mode {
+        WorkspaceMode::Cow => Access::Layered,
+        WorkspaceMode::Direct => Access::Write,
+        WorkspaceMode::Readonly => Access::Read,
+    }
 }
 
 /// Where links in the places of credential stores lead to.
@@ -218,7 +266,7 @@ fn by_letter(path: &Path) -> PathBuf {
     plain
 }
 
-fn asked_place(directory: &Path, workspace: Option<&Place>, path: &Path, access: Access) -> Result<Place, Outcome> {
+fn asked_place(directory: &Path, workspaces: &[Place], path: &Path, access: Access) -> Result<Place, Outcome> {
     let shown = path.display();
     let full = directory.join(path);
     let missing = |error: io::Error| {
@@ -229,7 +277,7 @@ fn asked_place(directory: &Path, workspace: Option<&Place>, path: &Path, access:
     // What a link points at can change between now and then, and is not what was named. Below the workspace, whoever
     // ran there before may have planted it.
     let planted =
-        workspace.is_some_and(|workspace| is_within(by_letter(&full), &workspace.path)) && by_letter(&full) != real;
+        by_letter(&full) != real && workspaces.iter().any(|workspace| is_within(by_letter(&full), &workspace.path));
     if stat.is_symlink() || planted {
         return Err(usage(
             format!("cannot grant `{shown}`: it leads over a link to `{}`", real.display()),

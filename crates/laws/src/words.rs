@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use cli::hostile::{Layout, code, json, line, object, page, summary};
-use model::{Denial, Enforcement, Exit, Finished, Held, Holding, Outcome, Overrun, Refusal, Usage, Wall};
+use model::{
+    Denial, Enforcement, Exit, Finished, Held, Holding, Leftover, Outcome, Overrun, Refusal, Tally, Usage, Wall,
+};
 use model::{Plan, SetupFailure, StartFailure, Step, Timing};
 
 use crate::{made_of, shown};
@@ -67,9 +69,12 @@ pub fn law(bytes: &[u8]) {
             Outcome::Ran(Box::new(finished))
         }
         Case::Refused { message, rule, hint } => Outcome::Refused(Refusal { message, rule, hint }),
-        Case::NotSetUp { wall, message, fix } => {
-            Outcome::NotSetUp(SetupFailure { wall: Wall::ALL.get(usize::from(wall)).copied(), message, fix })
-        }
+        Case::NotSetUp { wall, message, fix } => Outcome::NotSetUp(SetupFailure {
+            wall: Wall::ALL.get(usize::from(wall)).copied(),
+            message,
+            fix,
+            layers: false,
+        }),
         Case::NotStarted { found, message, fix } => Outcome::NotStarted(StartFailure { found, message, fix }),
         Case::Planned { program, steps, arguments, why } => return plan_is_safe(program, steps, arguments, why),
     };
@@ -94,6 +99,7 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         enforcement: Enforcement { walls: vec![holding] },
         accepted_gaps: vec![(Wall::Memory, held)],
         backend: "native".to_owned(),
+        leftover: Some(Leftover { sandbox: why.to_owned(), tally: Tally::default(), trouble: Some(why.to_owned()) }),
         timing: vec![Timing { step: why.to_owned(), nanoseconds: 1 }],
     }
 }

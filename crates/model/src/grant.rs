@@ -100,6 +100,8 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     Read,
+    /// Writing changes a layer of the sandbox's own, and the host's files stay as they are.
+    Layered,
     Write,
 }
 

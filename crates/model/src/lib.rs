@@ -11,10 +11,15 @@ mod request;
 mod seams;
 pub mod units;
 mod verdict;
+mod workspace;
 
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use request::{Asked, Request};
-pub use seams::{Backend, BackendReport, Diagnosis, Finding, Plan, Sandbox, Service, Step};
+pub use seams::{Backend, BackendReport, Diagnosis, Finding, Plan, Sandbox, Sandboxes, Service, Silence, Step, Watch};
 pub use verdict::{Reason, Refusal, Ruling, Verdict};
+pub use workspace::{
+    Change, ChangeKind, Changes, Collected, Deed, Favor, Kept, KeptSandbox, Leftover, Removed, Shown, Snapshot, Stack,
+    Taken, Taking, Tally, Thing, ThingKind, Trouble, WorkspaceMode,
+};

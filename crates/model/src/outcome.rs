@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Enforcement, Held, Refusal, Wall};
+use crate::{Enforcement, Held, Leftover, Refusal, Wall};
 
 /// The end of every request. `Refused` is as good an answer as `Ran`.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,8 @@ pub struct Finished {
     /// Walls that were not fully held, because the policy or the asker accepts that.
     pub accepted_gaps: Vec<(Wall, Held)>,
     pub backend: String,
+    /// What it changed in its workspaces, if anything.
+    pub leftover: Option<Leftover>,
     pub timing: Vec<Timing>,
 }
 
@@ -98,6 +100,8 @@ pub struct SetupFailure {
     pub wall: Option<Wall>,
     pub message: String,
     pub fix: String,
+    /// Laying changes over files failed; with copies of the files it might not.
+    pub layers: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Wall;
+use serde::{Deserialize, Serialize};
+
+use crate::{Wall, WorkspaceMode};
 
 /// A command to run, and what the asker would like it to have.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +15,9 @@ pub struct Request {
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
     pub hide: Vec<PathBuf>,
+    /// Instead of the folder that the asker is in.
+    pub workspaces: Vec<PathBuf>,
+    pub workspace_mode: WorkspaceMode,
     /// A name alone is taken from the asker's environment.
     pub environment: Vec<(OsString, Option<OsString>)>,
     pub directory: Option<PathBuf>,
@@ -26,7 +31,7 @@ pub struct Request {
 }
 
 /// Limits as asked for; what is not asked for is up to the policy.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     pub wall_time: Option<Duration>,
     /// Thousandths of a processor.

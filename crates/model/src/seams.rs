@@ -1,10 +1,13 @@
 //! Where rooms meet: each trait is implemented on one side and used on the other.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Enforcement, Grant, Outcome, Request, SetupFailure};
+use crate::{
+    Changes, Collected, Enforcement, Grant, KeptSandbox, Outcome, Request, SetupFailure, Stack, Taken, Taking, Trouble,
+};
 
 /// What front-ends ask the engine for.
 pub trait Service {
@@ -13,6 +16,51 @@ pub trait Service {
     fn explain(&self, request: &Request) -> Result<Plan, Outcome>;
     /// What this host can hold.
     fn diagnose(&self) -> Diagnosis;
+    fn sandboxes(&self) -> &dyn Sandboxes;
+}
+
+/// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.
+pub trait Sandboxes {
+    /// Keeps a sandbox with these settings, to be used with `run_in`; says what it is called.
+    fn create(&self, request: &Request, name: Option<&str>) -> Result<KeptSandbox, Outcome>;
+    /// Runs in a kept sandbox. Of `request`, what a sandbox is made with is its own already.
+    fn run_in(&self, which: &str, request: &Request) -> Outcome;
+    fn list(&self) -> Result<Vec<KeptSandbox>, Trouble>;
+    fn find(&self, which: &str) -> Result<KeptSandbox, Trouble>;
+    /// What changed at and below `paths`, or everywhere.
+    fn changes(&self, which: &str, paths: &[PathBuf]) -> Result<Changes, Trouble>;
+    /// How the second differs from the first.
+    fn compare(&self, which: &str, other: &str, paths: &[PathBuf]) -> Result<Changes, Trouble>;
+    /// The changes as a patch; of `other` against `which` where there is another.
+    fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> Result<Vec<u8>, Trouble>;
+    fn apply(&self, which: &str, taking: &Taking) -> Result<Taken, Trouble>;
+    /// Throws all changes away; how many there were bytes of.
+    fn discard(&self, which: &str) -> Result<KeptSandbox, Trouble>;
+    /// Throws the sandbox away, with its snapshots.
+    fn remove(&self, which: &str) -> Result<KeptSandbox, Trouble>;
+    fn snapshot(&self, which: &str, name: Option<&str>) -> Result<String, Trouble>;
+    /// Back to a snapshot, or to the newest.
+    fn roll_back(&self, which: &str, snapshot: Option<&str>) -> Result<String, Trouble>;
+    /// Sandboxes that begin where this one is.
+    fn fork(&self, which: &str, count: usize) -> Result<Vec<KeptSandbox>, Trouble>;
+    /// Removes what was not used for so long, and what nobody refers to.
+    fn collect(&self, older_than: Duration, only_tell: bool) -> Result<Collected, Trouble>;
+}
+
+/// Somebody who is told how long work goes on.
+pub trait Watch {
+    /// `done` of `total`, in steps of one kind; called often.
+    fn progress(&self, what: &str, done: u64, total: u64);
+    /// Something that costs, or that is not as one would expect.
+    fn warn(&self, text: &str);
+}
+
+/// Nobody looks.
+pub struct Silence;
+
+impl Watch for Silence {
+    fn progress(&self, _: &str, _: u64, _: u64) {}
+    fn warn(&self, _: &str) {}
 }
 
 /// A kind of isolation: a grant in, a sandbox out.
@@ -21,9 +69,9 @@ pub trait Backend {
     /// How well each wall would be held for this grant on this host.
     fn assess(&self, grant: &Grant) -> Enforcement;
     /// What `open` would do, step by step. Pure, given what `assess` knows of the host.
-    fn plan(&self, grant: &Grant) -> Result<Plan, SetupFailure>;
-    /// Raises every wall. `trace`: keep the time that each step takes.
-    fn open(&self, grant: &Grant, trace: bool) -> Result<Box<dyn Sandbox>, SetupFailure>;
+    fn plan(&self, grant: &Grant, stacks: &[Stack]) -> Result<Plan, SetupFailure>;
+    /// Raises every wall. `stacks`: one for each layered place. `trace`: keep the time that each step takes.
+    fn open(&self, grant: &Grant, stacks: &[Stack], trace: bool) -> Result<Box<dyn Sandbox>, SetupFailure>;
     /// What this host can hold, tried out for real.
     fn diagnose(&self) -> BackendReport;
 }
@@ -66,6 +114,8 @@ pub struct Diagnosis {
     pub version: String,
     pub kernel: String,
     pub backends: Vec<BackendReport>,
+    /// Whether changes to workspaces can be kept apart without copying them.
+    pub workspaces: Finding,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -19,8 +19,10 @@ pub struct Facts {
     pub system: Vec<Place>,
     pub links: Vec<(PathBuf, PathBuf)>,
     pub toolchains: Vec<Place>,
-    /// The caller's folder as a place, if it is fit to be a workspace.
-    pub workspace: Option<Place>,
+    /// What was named as a workspace, or else the caller's folder if it is fit to be one.
+    pub workspaces: Vec<Place>,
+    /// They were named, and not just where the caller is.
+    pub workspaces_named: bool,
     /// What was asked for, looked up: access included.
     pub asked: Vec<Place>,
     pub hide: Vec<(PathBuf, bool)>,

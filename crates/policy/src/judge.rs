@@ -21,7 +21,8 @@ pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
 }
 
 fn grant(request: &Request, policy: &Policy, facts: &Facts) -> Result<Grant, Refusal> {
-    for place in &facts.asked {
+    let named = facts.workspaces.iter().filter(|_| facts.workspaces_named);
+    for place in facts.asked.iter().chain(named) {
         check_place(place, facts)?;
     }
     let places = places(facts);
@@ -75,7 +76,7 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
             "leave it out",
         );
     }
-    if place.access == Access::Write {
+    if place.access != Access::Read {
         let system = NEVER_WRITABLE.iter().chain(PRIVATE).map(Path::new);
         let mut system = system.chain(std::iter::once(Path::new("/opt")));
         if let Some(root) = system.find(|root| is_within(&place.path, root) || is_within(root, &place.path)) {
@@ -108,14 +109,14 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
 fn words(access: Access) -> &'static str {
     match access {
         Access::Read => "read",
-        Access::Write => "written",
+        Access::Layered | Access::Write => "written",
     }
 }
 
 /// All places, outermost first, one for each path: the one that was asked for, or else the one with more rights.
 fn places(facts: &Facts) -> Vec<Place> {
     let mut places: Vec<Place> = facts.asked.clone();
-    let rest = facts.workspace.iter().chain(&facts.toolchains).chain(&facts.system);
+    let rest = facts.workspaces.iter().chain(&facts.toolchains).chain(&facts.system);
     for place in rest {
         if !places.iter().any(|known| known.path == place.path) {
             places.push(place.clone());

@@ -91,7 +91,7 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
         }
         Wall::OpenFiles => fully("RLIMIT_NOFILE"),
         Wall::Disk => {
-            let writable = files.places.iter().filter(|place| place.access == Access::Write).count();
+            let writable = files.places.iter().filter(|place| place.access != Access::Read).count();
             match writable {
                 0 if full => fully("a filesystem in memory of that size"),
                 0 => fully("nothing is writable"),

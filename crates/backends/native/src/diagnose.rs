@@ -1,11 +1,12 @@
 //! What this host can hold, tried out for real: each finding comes from doing it in a child that then ends.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use guest::Step;
+use guest::step::{Layer, Source, Way};
 use guest::wire::{self, Report};
 use model::{BackendReport, Files, Finding, Held, Limits, Network, Powers};
 use sys::filter::{Action, Rule, Rules};
@@ -81,12 +82,14 @@ fn proc_steps() -> Vec<Step> {
 }
 
 fn overlay_steps() -> Vec<Step> {
-    let folder = |path: CString| Step::Directory { path, mode: 0o755 };
-    let [lower, upper, work, target]: [CString; 4] =
-        [c"lower".into(), c"upper".into(), c"work".into(), c"merged".into()];
     let mut steps = vec![map_self(), Step::KeepMountsPrivate, new_root()];
-    steps.extend([&lower, &upper, &work, &target].map(|path| folder(path.clone())));
-    steps.push(Step::Overlay { lower, upper, work, target });
+    for path in [c"lower", c"layer", c"layer/upper", c"layer/work", c"merged"] {
+        steps.push(Step::Directory { path: path.into(), mode: 0o755 });
+    }
+    // Of the new root: walked from the current folder.
+    let layer = |path: &CStr| Layer { source: Source::Path(Way::Plain(path.into())), at: CString::default() };
+    let target = Way::Plain(c"merged".into());
+    steps.push(Step::Overlay { lower: vec![layer(c"lower")], layer: layer(c"layer"), target });
     steps
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Access, Command, Files, Limits, Network, Origin, Place, Powers};
+use model::{Access, Command, Files, Kept, Limits, Network, Origin, Place, Powers, Stack};
 
 use crate::assess::assess;
 use crate::groups::Placement;
@@ -50,6 +50,19 @@ fn powers() -> Powers {
     }
 }
 
+/// The same over layers, where a snapshot was taken.
+fn layered() -> Powers {
+    let mut powers = powers();
+    powers.files.places[3].access = Access::Layered;
+    powers
+}
+
+fn stacks() -> Vec<Stack> {
+    let layer = |id: &str| PathBuf::from("/home/alice/.local/state/belljar/layers").join(id);
+    let kept = Kept::Overlay { earlier: vec![layer("a/0/upper")], layer: layer("b/0") };
+    vec![Stack { place: "/srv/project".into(), kept }]
+}
+
 fn host() -> Host {
     Host {
         identity: Identity::Ordinary { user: 1000, group: 1000 },
@@ -61,7 +74,7 @@ fn host() -> Host {
 }
 
 fn text(powers: &Powers, host: &Host, mode: Mode) -> String {
-    let blueprint = plan(powers, host, mode).expect("paths without zero bytes");
+    let blueprint = plan(powers, &stacks(), host, mode).expect("it can be planned");
     let steps = describe(&blueprint, &powers.command);
     let steps: Vec<String> = steps.iter().map(|step| format!("{:<8} {}", step.by, step.does)).collect();
     let walls = assess(powers, host, mode);
@@ -93,6 +106,23 @@ fn an_ordinary_user_with_a_delegated_unified_group() {
 }
 
 #[test]
+fn an_ordinary_user_over_layers() {
+    insta::assert_snapshot!(text(&layered(), &host(), Mode::Full));
+}
+
+#[test]
+fn root_over_layers() {
+    let host = Host { identity: Identity::Root { payload: 0x7000_002a }, ..host() };
+    insta::assert_snapshot!(text(&layered(), &host, Mode::Full));
+}
+
+#[test]
+fn without_namespaces_changes_are_not_silently_made_for_good_or_refused() {
+    let refused = plan(&layered(), &stacks(), &host(), Mode::Reduced).expect_err("nothing keeps changes apart");
+    insta::assert_snapshot!(format!("{refused}; fix: {}", refused.fix()));
+}
+
+#[test]
 fn a_host_without_namespaces() {
     insta::assert_snapshot!(text(&powers(), &host(), Mode::Reduced));
 }
@@ -107,11 +137,15 @@ fn a_terminal_and_an_older_kernel() {
 /// The order that keeps the host's own folders clean: nothing is made once anything is mounted.
 #[test]
 fn nothing_is_made_after_the_first_mount() {
-    let blueprint = plan(&powers(), &host(), Mode::Full).expect("paths without zero bytes");
+    let blueprint = plan(&layered(), &stacks(), &host(), Mode::Full).expect("it can be planned");
     use guest::Step;
     let makes = |step: &Step| matches!(step, Step::Directory { .. } | Step::File { .. } | Step::Link { .. });
-    let mounts =
-        |step: &Step| matches!(step, Step::Bind { .. } | Step::Scratch { .. } | Step::Hide { .. } | Step::Proc { .. });
+    let mounts = |step: &Step| {
+        matches!(
+            step,
+            Step::Bind { .. } | Step::Overlay { .. } | Step::Scratch { .. } | Step::Hide { .. } | Step::Proc { .. }
+        )
+    };
     let first_mount = blueprint.steps.iter().position(mounts).expect("a plan mounts something");
     assert!(!blueprint.steps[first_mount..].iter().any(makes));
 }

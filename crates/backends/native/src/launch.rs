@@ -168,6 +168,7 @@ fn be_the_parent(
             wall: Some(Wall::Files),
             message: format!("cannot open `{}` for the sandbox: {error}", tree.from.path().to_string_lossy()),
             fix: "its filesystem may not support mapped owners; use ext4, xfs, btrfs or tmpfs".to_owned(),
+            layers: false,
         })?);
     }
     unless_gone(wire::send_descriptors(raised.wire.as_fd(), &opened))?;
@@ -371,7 +372,8 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         Step::Bind { .. } => "check that the path exists, that you may read it, and that nobody replaces it meanwhile",
         _ => "see `belljar doctor`",
     };
-    failure(Some(wall), format!("the step `{step}` failed: {error}"), fix)
+    let layers = matches!(step, Step::Overlay { .. });
+    SetupFailure { layers, ..failure(Some(wall), format!("the step `{step}` failed: {error}"), fix) }
 }
 
 /// The usual: what went wrong, with the wall that is missing for it.
@@ -384,5 +386,5 @@ fn cannot(what: &'static str) -> impl Fn(io::Error) -> SetupFailure {
 }
 
 fn failure(wall: Option<Wall>, message: String, fix: &str) -> SetupFailure {
-    SetupFailure { wall, message, fix: fix.to_owned() }
+    SetupFailure { wall, message, fix: fix.to_owned(), layers: false }
 }

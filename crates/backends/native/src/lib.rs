@@ -20,7 +20,7 @@ mod terminal;
 
 use std::cell::OnceCell;
 
-use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFailure, Wall};
+use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFailure, Stack, Wall};
 
 use host::Host;
 use plan::Mode;
@@ -65,11 +65,12 @@ impl Native {
         SetupFailure { fix, ..failure }
     }
 
-    fn blueprint(&self, grant: &Grant) -> Result<plan::Blueprint, SetupFailure> {
-        plan::plan(grant.powers(), self.host(), self.mode(grant)).map_err(|error| SetupFailure {
+    fn blueprint(&self, grant: &Grant, stacks: &[Stack]) -> Result<plan::Blueprint, SetupFailure> {
+        plan::plan(grant.powers(), stacks, self.host(), self.mode(grant)).map_err(|error| SetupFailure {
             wall: None,
             message: error.to_string(),
-            fix: "rename it".to_owned(),
+            fix: error.fix().to_owned(),
+            layers: false,
         })
     }
 }
@@ -83,8 +84,8 @@ impl Backend for Native {
         assess::assess(grant.powers(), self.host(), self.mode(grant))
     }
 
-    fn plan(&self, grant: &Grant) -> Result<Plan, SetupFailure> {
-        let blueprint = self.blueprint(grant)?;
+    fn plan(&self, grant: &Grant, stacks: &[Stack]) -> Result<Plan, SetupFailure> {
+        let blueprint = self.blueprint(grant, stacks)?;
         let powers = grant.powers();
         let lossy = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
         Ok(Plan {
@@ -102,12 +103,13 @@ impl Backend for Native {
         })
     }
 
-    fn open(&self, grant: &Grant, trace: bool) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let raised = launch::launch(self.blueprint(grant)?, grant.powers(), self.host(), trace)
+    fn open(&self, grant: &Grant, stacks: &[Stack], trace: bool) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        let raised = launch::launch(self.blueprint(grant, stacks)?, grant.powers(), self.host(), trace)
             .map_err(|failure| self.with_a_way_out(failure, grant))?;
         Ok(Box::new(supervise::Supervised {
             raised,
             grant: grant.clone(),
+            stacks: stacks.to_vec(),
             enforcement: self.assess(grant),
             backend: self.name(),
         }))

@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use guest::Step;
-use guest::step::{Access as Reach, Landlock, Source, Way};
+use guest::step::{Access as Reach, Landlock, Layer, Source, Way};
 use model::paths::{self, is_below, is_within};
-use model::{Access, Command, Files, Limits, Network, Origin, Place, Powers};
+use model::{Access, Command, Files, Kept, Limits, Network, Origin, Place, Powers, Stack};
 use sys::filter;
 use sys::identity::Mapping;
 use sys::limits::Limit;
@@ -52,27 +52,46 @@ pub struct Tree {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the path `{}` has a zero byte in it", .0.display())]
-pub struct BadPath(PathBuf);
+pub enum Unplannable {
+    #[error("the path `{}` has a zero byte in it", .0.display())]
+    ZeroByte(PathBuf),
+    #[error("there is no layer to keep changes to `{}` in", .0.display())]
+    NoLayer(PathBuf),
+    #[error("changes to `{}` can't be kept apart without user namespaces", .0.display())]
+    NoNamespaces(PathBuf),
+}
+
+impl Unplannable {
+    pub fn fix(&self) -> &'static str {
+        match self {
+            Unplannable::ZeroByte(_) => "rename it",
+            Unplannable::NoLayer(_) => "please report this",
+            Unplannable::NoNamespaces(_) => {
+                "see `belljar doctor`; or let the command only read it (`--workspace-mode readonly`) or change it for good (`--workspace-mode direct`)"
+            }
+        }
+    }
+}
 
 /// The name that a sandbox gives itself.
 const HOSTNAME: &str = "belljar";
 /// Covers for what is hidden; empty, and nothing in them can be told from nothing.
 const EMPTY_FOLDER: &str = ".belljar/folder";
 const EMPTY_FILE: &str = ".belljar/file";
+const LAYERS: &str = ".belljar/layers";
 const OWN_IDENTITY: &str = ".belljar/boot_id";
 /// The host's boots are counted here; programs that ask get the same answer in every sandbox.
 const BOOT_IDENTITY: &str = "proc/sys/kernel/random/boot_id";
 const NO_IDENTITY: &str = "00000000-0000-4000-8000-000000000000\n";
 
-pub fn plan(powers: &Powers, host: &Host, mode: Mode) -> Result<Blueprint, BadPath> {
+pub fn plan(powers: &Powers, stacks: &[Stack], host: &Host, mode: Mode) -> Result<Blueprint, Unplannable> {
     match mode {
-        Mode::Full => full(powers, host),
+        Mode::Full => full(powers, stacks, host),
         Mode::Reduced => reduced(powers, host),
     }
 }
 
-fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
+fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unplannable> {
     let Powers { command, files, environment: _, network, limits } = powers;
     let Network::Closed = network;
     let mut steps = Vec::new();
@@ -96,7 +115,7 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     }
     steps.push(Step::KeepMountsPrivate);
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
-    let trees = root(&mut steps, files, command.terminal, host, inner)?;
+    let trees = root(&mut steps, files, stacks, command.terminal, host, inner)?;
     steps.extend([Step::SealRoot, Step::ChangeRoot, Step::JoinNetwork, Step::Hostname(text(HOSTNAME))]);
     if let Placement::Older { .. } = host.groups {
         // Late: they take the parent some time to make, and nothing of the payload's has run yet.
@@ -139,7 +158,7 @@ fn full(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     Ok(Blueprint { namespaces, maps, trees, ceiling, processors, steps })
 }
 
-fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
+fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, Unplannable> {
     let Powers { command, files, environment: _, network, limits } = powers;
     let Network::Closed = network;
     let ceiling = ceiling(limits, &host.groups);
@@ -161,7 +180,13 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, BadPath> {
     lower_limits(&mut steps, limits);
     let mut rules = Vec::new();
     for place in &files.places {
-        rules.push((path(&place.path)?, reach(place.access)));
+        let reach = match place.access {
+            Access::Read => Reach::Read,
+            Access::Write => Reach::Write,
+            // Nothing shows it in another place than its own.
+            Access::Layered => return Err(Unplannable::NoNamespaces(place.path.clone())),
+        };
+        rules.push((path(&place.path)?, reach));
     }
     for device in &host.devices {
         rules.push((path(device)?, Reach::Devices));
@@ -228,10 +253,11 @@ fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
 fn root(
     steps: &mut Vec<Step>,
     files: &Files,
+    stacks: &[Stack],
     terminal: bool,
     host: &Host,
     inner: (u32, u32),
-) -> Result<Vec<Tree>, BadPath> {
+) -> Result<Vec<Tree>, Unplannable> {
     let Files { places, links, hidden, home, user_name } = files;
     let mut skeleton = Skeleton::default();
     let covered = |path: &Path| places.iter().any(|place| place.folder && is_below(path, &place.path));
@@ -289,7 +315,7 @@ fn root(
     if hidden.iter().any(|(_, folder)| *folder) {
         skeleton.folder(&Path::new("/").join(EMPTY_FOLDER), 0o555)?;
     }
-    steps.append(&mut skeleton.steps);
+    let mut layers = Layers { host, made: 0, folders: Vec::new() };
 
     // Outer mounts before inner ones, or the outer would hide the inner.
     enum Mount<'a> {
@@ -318,10 +344,6 @@ fn root(
                 mounted.push(Step::Hide { path: Way::Careful(relative(target)?), cover });
             }
             Mount::Place(place) => {
-                let attributes = match place.access {
-                    Access::Read => Attributes::READ_ONLY,
-                    Access::Write => Attributes::READ_WRITE,
-                };
                 let owner = match place.origin {
                     // What only root may read of the system stays so.
                     Origin::System => None,
@@ -331,6 +353,16 @@ fn root(
                 let from = way(place.origin != Origin::System)(path(&place.path)?);
                 // Within another place, its path leads over files that are not ours.
                 let target = way(covered(&place.path))(relative(&place.path)?);
+                let attributes = match place.access {
+                    Access::Read => Attributes::READ_ONLY,
+                    Access::Write => Attributes::READ_WRITE,
+                    Access::Layered => {
+                        let stack = stacks.iter().find(|stack| stack.place == place.path);
+                        let stack = stack.ok_or_else(|| Unplannable::NoLayer(place.path.clone()))?;
+                        mounted.push(layers.over(stack, from, target, owner, &mut trees)?);
+                        continue;
+                    }
+                };
                 bind(&mut mounted, &mut trees, host, (from, target), attributes, owner);
             }
         }
@@ -350,11 +382,61 @@ fn root(
     ] {
         mounted.push(Step::Hide { path: Way::Plain(text(secret)), cover: text(cover) });
     }
+    for folder in &layers.folders {
+        skeleton.folder(&Path::new("/").join(folder), 0o700)?;
+    }
+    steps.append(&mut skeleton.steps);
     if !trees.is_empty() {
         steps.push(Step::Receive);
     }
     steps.append(&mut mounted);
     Ok(trees)
+}
+
+/// Layered places, and the folders of the new root in which their parts are mounted until they are joined.
+struct Layers<'a> {
+    host: &'a Host,
+    made: usize,
+    folders: Vec<String>,
+}
+
+impl Layers<'_> {
+    fn over(
+        &mut self,
+        stack: &Stack,
+        from: Way,
+        target: Way,
+        owner: Option<(u32, u32)>,
+        trees: &mut Vec<Tree>,
+    ) -> Result<Step, Unplannable> {
+        match &stack.kept {
+            Kept::Copy { tree } => {
+                let attributes = Attributes::READ_WRITE;
+                let source = source(self.host, trees, Way::Careful(path(tree)?), attributes, owner);
+                Ok(Step::Bind { source, target, attributes })
+            }
+            Kept::Overlay { earlier, layer } => {
+                let mut lower = Vec::with_capacity(earlier.len() + 1);
+                for earlier in earlier {
+                    let way = Way::Careful(path(earlier)?);
+                    lower.push(self.layer(way, Attributes::READ_ONLY, owner, trees));
+                }
+                lower.push(self.layer(from, Attributes::READ_ONLY, owner, trees));
+                let layer = self.layer(Way::Careful(path(layer)?), Attributes::READ_WRITE, owner, trees);
+                Ok(Step::Overlay { lower, layer, target })
+            }
+        }
+    }
+
+    fn layer(&mut self, from: Way, attributes: Attributes, owner: Option<(u32, u32)>, trees: &mut Vec<Tree>) -> Layer {
+        let source = source(self.host, trees, from, attributes, owner);
+        let at = format!("{LAYERS}/{}", self.made);
+        self.made += 1;
+        if let Source::Received { .. } = source {
+            self.folders.push(at.clone());
+        }
+        Layer { source, at: text(&at) }
+    }
 }
 
 /// Private folders that can be written to, with their modes.
@@ -379,7 +461,7 @@ fn pins(places: &[Place], hidden: &[(PathBuf, bool)]) -> BTreeSet<PathBuf> {
     let read_only = places.iter().filter(|place| place.access == Access::Read).map(|place| &place.path);
     for part in read_only.chain(hidden.iter().map(|(path, _)| path)) {
         let around = places.iter().rev().find(|place| is_below(part, &place.path));
-        let Some(around) = around.filter(|place| place.access == Access::Write) else { continue };
+        let Some(around) = around.filter(|place| place.access != Access::Read) else { continue };
         let between = part.ancestors().skip(1).take_while(|folder| *folder != around.path);
         pins.extend(between.map(Path::to_owned));
     }
@@ -394,15 +476,19 @@ fn bind(
     attributes: Attributes,
     owner: Option<(u32, u32)>,
 ) {
-    let source = match host.identity {
+    let source = source(host, trees, from, attributes, owner);
+    steps.push(Step::Bind { source, target, attributes });
+}
+
+fn source(host: &Host, trees: &mut Vec<Tree>, from: Way, attributes: Attributes, owner: Option<(u32, u32)>) -> Source {
+    match host.identity {
         Identity::Ordinary { .. } | Identity::PowerlessRoot => Source::Path(from),
         Identity::Root { .. } => {
             let path = from.path().clone();
             trees.push(Tree { from, attributes, owner });
             Source::Received { path, tree: trees.len() - 1 }
         }
-    };
-    steps.push(Step::Bind { source, target, attributes });
+    }
 }
 
 /// Files of /etc that say who and where one is; the host's would say too much.
@@ -458,23 +544,16 @@ fn lower_limits(steps: &mut Vec<Step>, limits: &Limits) {
     }
 }
 
-fn landlock_rules(files: &Files) -> Result<Vec<(CString, Reach)>, BadPath> {
+fn landlock_rules(files: &Files) -> Result<Vec<(CString, Reach)>, Unplannable> {
     // All that can be seen may be read: the mounts decide what that is. Anything reached from elsewhere may not.
     let mut rules = vec![(text("/"), Reach::Read), (text("/dev"), Reach::Devices)];
     for (scratch, _) in scratch(files) {
         rules.push((path(scratch)?, Reach::Write));
     }
-    for place in files.places.iter().filter(|place| place.access == Access::Write) {
+    for place in files.places.iter().filter(|place| place.access != Access::Read) {
         rules.push((path(&place.path)?, Reach::Write));
     }
     Ok(rules)
-}
-
-fn reach(access: Access) -> Reach {
-    match access {
-        Access::Read => Reach::Read,
-        Access::Write => Reach::Write,
-    }
 }
 
 /// Folders, files and links of the new root, each made once and after its parent.
@@ -485,7 +564,7 @@ struct Skeleton {
 }
 
 impl Skeleton {
-    fn folder(&mut self, at: &Path, mode: u32) -> Result<(), BadPath> {
+    fn folder(&mut self, at: &Path, mode: u32) -> Result<(), Unplannable> {
         self.parents(at)?;
         if self.made.insert(at.as_os_str().to_owned()) {
             self.steps.push(Step::Directory { path: relative(at)?, mode });
@@ -493,7 +572,7 @@ impl Skeleton {
         Ok(())
     }
 
-    fn file(&mut self, at: &Path, mode: u32, contents: Vec<u8>) -> Result<(), BadPath> {
+    fn file(&mut self, at: &Path, mode: u32, contents: Vec<u8>) -> Result<(), Unplannable> {
         self.parents(at)?;
         if self.made.insert(at.as_os_str().to_owned()) {
             self.steps.push(Step::File { path: relative(at)?, mode, contents });
@@ -501,7 +580,7 @@ impl Skeleton {
         Ok(())
     }
 
-    fn link(&mut self, at: &Path, target: &Path) -> Result<(), BadPath> {
+    fn link(&mut self, at: &Path, target: &Path) -> Result<(), Unplannable> {
         self.parents(at)?;
         if self.made.insert(at.as_os_str().to_owned()) {
             self.steps.push(Step::Link { path: relative(at)?, target: path(target)? });
@@ -509,7 +588,7 @@ impl Skeleton {
         Ok(())
     }
 
-    fn parents(&mut self, at: &Path) -> Result<(), BadPath> {
+    fn parents(&mut self, at: &Path) -> Result<(), Unplannable> {
         match paths::parent(at) {
             Some(parent) if parent.as_os_str() != "/" => self.folder(parent, 0o755),
             _ => Ok(()),
@@ -517,13 +596,13 @@ impl Skeleton {
     }
 }
 
-fn relative(inside: &Path) -> Result<CString, BadPath> {
+fn relative(inside: &Path) -> Result<CString, Unplannable> {
     let bytes = inside.as_os_str().as_bytes();
     path(Path::new(OsStr::from_bytes(bytes.strip_prefix(b"/").unwrap_or(bytes))))
 }
 
-fn path(path: &Path) -> Result<CString, BadPath> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| BadPath(path.to_owned()))
+fn path(path: &Path) -> Result<CString, Unplannable> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Unplannable::ZeroByte(path.to_owned()))
 }
 
 /// Of our own words, which have no zero byte in them.

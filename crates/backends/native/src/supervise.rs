@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use guest::wire::{self, Report, Stage};
-use model::{Enforcement, Exit, Finished, Grant, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage, Wall};
+use model::{
+    Enforcement, Exit, Finished, Grant, Outcome, Overrun, SetupFailure, Stack, StartFailure, Timing, Usage, Wall,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sys::process::{self, Ended};
@@ -21,6 +23,7 @@ use crate::terminal::Terminal;
 pub struct Supervised {
     pub raised: Raised,
     pub grant: Grant,
+    pub stacks: Vec<Stack>,
     pub enforcement: Enforcement,
     pub backend: &'static str,
 }
@@ -32,8 +35,8 @@ const INSISTENCE: u32 = 3;
 
 impl model::Sandbox for Supervised {
     fn supervise(self: Box<Self>) -> Outcome {
-        let Supervised { raised, grant, enforcement, backend } = *self;
-        let mut watch = Watch::new(raised, &grant);
+        let Supervised { raised, grant, stacks, enforcement, backend } = *self;
+        let mut watch = Watch::new(raised, &grant, &stacks);
         let watched = watch.until_the_end();
         let Watch { mut raised, denials, ended, start_failure, overrun, terminal, .. } = watch;
         raised.clock.lap("payload: fork, exec, run, end");
@@ -67,6 +70,7 @@ impl model::Sandbox for Supervised {
                     wall: Some(Wall::CleanUp),
                     message: format!("the run was ended because belljar could not {what}: {error}"),
                     fix: "please report this".to_owned(),
+                    layers: false,
                 });
             }
         };
@@ -101,6 +105,7 @@ impl model::Sandbox for Supervised {
             output_dropped: raised.pumps.dropped,
             enforcement,
             accepted_gaps: accepted,
+            leftover: None,
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
         }))
@@ -153,7 +158,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(raised: Raised, grant: &Grant) -> Watch {
+    fn new(raised: Raised, grant: &Grant, stacks: &[Stack]) -> Watch {
         let limits = &grant.powers().limits;
         if let Some(listener) = &raised.listener {
             // Only for speed: older kernels answer no, and nothing changes.
@@ -161,7 +166,7 @@ impl Watch {
         }
         Watch {
             deadline: limits.wall_time.map(|time| raised.started + time),
-            measure: Measure::new(raised.pid, grant, raised.group.is_some()),
+            measure: Measure::new(raised.pid, grant, stacks, raised.group.is_some()),
             raised,
             denials: Denials::default(),
             terminal: None,

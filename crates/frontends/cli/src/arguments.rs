@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use model::{Asked, Request, Wall, units};
+use model::{Asked, Request, Wall, WorkspaceMode, units};
 
 pub fn command(version: &'static str) -> Command {
     Command::new("belljar")
@@ -21,12 +21,15 @@ pub fn command(version: &'static str) -> Command {
             Command::new("run")
                 .about("Run a command in a sandbox")
                 .after_help(RUN_HELP)
-                .defer(|run| with_request(run).args(run_only())),
+                .defer(|run| with_command(with_request(with_workspaces(run))).args(run_only())),
         )
+        .subcommands(kept())
         .subcommand(
             Command::new("explain")
                 .about("Show, step by step, what `run` would do, without doing it")
-                .defer(|explain| with_request(explain).arg(json("Print the plan as one JSON object"))),
+                .defer(|explain| {
+                    with_command(with_request(with_workspaces(explain))).arg(json("Print the plan as one JSON object"))
+                }),
         )
         .subcommand(
             Command::new("doctor")
@@ -43,15 +46,19 @@ pub fn command(version: &'static str) -> Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  belljar run -- python3 script.py         read the current folder, write nothing, no network
-  belljar run --write . -- cargo test      the same, and write to the current folder
+  belljar run -- cargo test                work on the current folder; its files stay as they are, no network
+  belljar diff                             what that changed
+  belljar apply                            take it; or `belljar discard`
   belljar run --timeout 30s --memory 512M --json -- ./untrusted
   belljar explain -- npm test              what would happen
   belljar doctor                           what this machine can hold";
 
 const RUN_HELP: &str = "\
-What the command sees: system programs and libraries, the tool-chains in PATH, the current folder (read-only), an empty
-private home, /tmp and /dev/shm. Not: other files, other processes, the network, credentials, the rest of the environment.
+What the command sees: system programs and libraries, the tool-chains in PATH, the current folder, an empty private home,
+/tmp and /dev/shm. Not: other files, other processes, the network, credentials, the rest of the environment.
+
+What it changes in the current folder is kept apart: look at it with `belljar diff`, take it with `belljar apply`, throw
+it away with `belljar discard`. With `--write` or `--workspace-mode direct` the real files change.
 
 Exit codes: the command's own, or 128 + n if signal n ended it; 122 approval missing, 123 refused by policy, 124 time-out,
 125 could not be set up or wrong usage, 126 cannot be executed, 127 not found. --result-file tells them apart.";
@@ -154,16 +161,172 @@ fn with_request(command: Command) -> Command {
                 .value_name("NAME")
                 .help("Isolate by this means [default: the strongest]"),
         )
+}
+
+/// The command itself, behind all flags.
+fn with_command(command: Command) -> Command {
+    command.arg(
+        Arg::new("command")
+            .value_name("CMD")
+            .required(true)
+            .num_args(1..)
+            .trailing_var_arg(true)
+            .value_parser(value_parser!(OsString))
+            .help("The command and its arguments"),
+    )
+}
+
+/// Flags that choose what a sandbox is made over.
+fn with_workspaces(command: Command) -> Command {
+    command
         .arg(
-            Arg::new("command")
-                .value_name("CMD")
-                .required(true)
-                .num_args(1..)
-                .trailing_var_arg(true)
-                .value_parser(value_parser!(OsString))
-                .help("The command and its arguments"),
+            Arg::new("workspace")
+                .long("workspace")
+                .value_name("DIR")
+                .help("Work on this folder instead of the current one; may be repeated")
+                .action(ArgAction::Append)
+                .value_parser(value_parser!(PathBuf))
+                .help_heading("Files"),
+        )
+        .arg(
+            Arg::new("workspace-mode")
+                .long("workspace-mode")
+                .value_name("MODE")
+                .help("cow: keep changes apart; direct: change the real files; readonly [default: cow]")
+                .value_parser(["cow", "direct", "readonly"])
+                .hide_possible_values(true)
+                .help_heading("Files"),
         )
 }
+
+/// Commands on sandboxes that are kept.
+fn kept() -> Vec<Command> {
+    let which = |required: bool| {
+        Arg::new("which")
+            .value_name("ID")
+            .required(required)
+            .help("Its id, the start of it, its name, or `last` for the one used last")
+    };
+    let which_or_last = || which(false).help("Its id, the start of it, or its name [default: the one used last]");
+    let words = |help: &'static str| {
+        Arg::new("words").value_name("ID").num_args(0..).value_parser(value_parser!(OsString)).help(help)
+    };
+    let paths = || {
+        Arg::new("paths")
+            .value_name("PATH")
+            .last(true)
+            .num_args(0..)
+            .value_parser(value_parser!(PathBuf))
+            .help("Only these, and what is below them")
+    };
+    let switch =
+        |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
+    vec![
+        Command::new("diff")
+            .about("Show what a sandbox changed, or how two differ")
+            .override_usage("belljar diff [OPTIONS] [ID [ID]] [PATH]...")
+            .after_help(DIFF_HELP)
+            .arg(words("The sandbox [default: the one used last]; two to compare them; then paths"))
+            .arg(
+                switch("stat", "One line a file, with the number of lines that changed (as without flags)")
+                    .conflicts_with("patch"),
+            )
+            .arg(switch("patch", "A unified patch, for `git apply` and `patch -p1`").short('p'))
+            .arg(json("Print the changes as one JSON object").conflicts_with("patch"))
+            .arg(paths()),
+        Command::new("apply")
+            .about("Take a sandbox's changes onto the real files")
+            .override_usage("belljar apply [OPTIONS] [ID] [PATH]...")
+            .after_help(APPLY_HELP)
+            .arg(words("The sandbox [default: the one used last]; then paths"))
+            .arg(switch("check", "Only say what would happen"))
+            .arg(switch("ours", "Where both changed the same, keep what is on the host").conflicts_with("theirs"))
+            .arg(switch("theirs", "Where both changed the same, take what the sandbox made"))
+            .arg(json("Print what happened as one JSON object"))
+            .arg(paths()),
+        Command::new("discard")
+            .about("Throw a sandbox's changes away")
+            .arg(which_or_last())
+            .arg(json("Print what was thrown away as one JSON object")),
+        Command::new("ps").about("List sandboxes that run or are kept").arg(json("Print them as one JSON list")),
+        Command::new("show").about("Show one sandbox").arg(which(true)).arg(json("Print it as one JSON object")),
+        Command::new("create")
+            .about("Make a sandbox to be used again and again, over the current folder")
+            .after_help(
+                "Prints its id. `belljar exec ID -- CMD` runs something in it; its changes stay until you take them.",
+            )
+            .defer(|create| {
+                with_request(with_workspaces(create))
+                    .arg(Arg::new("name").long("name").value_name("NAME").help("Call it so"))
+                    .arg(json("Print it as one JSON object"))
+            }),
+        Command::new("exec")
+            .about("Run a command in a sandbox that is kept")
+            .after_help("What the sandbox was made with holds; flags given here are added to it.")
+            .defer(move |exec| {
+                let which = Arg::new("which")
+                    .value_name("ID")
+                    .required(true)
+                    .help("Its id, the start of it, its name, or `last`");
+                with_command(with_request(exec.arg(which))).args(run_only())
+            }),
+        Command::new("rm").about("Remove sandboxes with all their changes and snapshots").arg(
+            Arg::new("which").value_name("ID").required(true).num_args(1..).help("Their ids, starts of them, or names"),
+        ),
+        Command::new("snapshot")
+            .about("Keep what a sandbox is now, to come back to it")
+            .arg(which(true))
+            .arg(Arg::new("name").long("name").value_name("NAME").help("Call it so [default: s1, s2, …]"))
+            .arg(json("Print it as one JSON object")),
+        Command::new("rollback")
+            .about("Go back to a snapshot; what was changed since is gone")
+            .arg(which(true))
+            .arg(Arg::new("snapshot").value_name("SNAPSHOT").help("Its name [default: the newest]"))
+            .arg(json("Print it as one JSON object")),
+        Command::new("fork")
+            .about("Make sandboxes that begin where this one is, and go on without each other")
+            .arg(which(true))
+            .arg(
+                Arg::new("number")
+                    .short('n')
+                    .long("number")
+                    .value_name("NUMBER")
+                    .default_value("1")
+                    .value_parser(value_parser!(u16).range(1..=64))
+                    .help("How many"),
+            )
+            .arg(json("Print them as one JSON list")),
+        Command::new("gc")
+            .about("Remove sandboxes that were not used for long, and what nobody needs any more")
+            .arg(
+                Arg::new("older-than")
+                    .long("older-than")
+                    .value_name("TIME")
+                    .default_value("7d")
+                    .value_parser(units::duration)
+                    .help("Not used for so long (12h, 7d)"),
+            )
+            .arg(switch("dry-run", "Only say what would be removed"))
+            .arg(json("Print what is removed as one JSON object")),
+    ]
+}
+
+const DIFF_HELP: &str = "\
+A word that is no sandbox is a path; after `--` every word is one.
+
+  belljar diff                  what the sandbox used last changed
+  belljar diff 3f2a src         what another changed below src
+  belljar diff 3f2a 9c01        how the second of two forks differs from the first
+  belljar diff -p | git apply   (in another clone)";
+
+const APPLY_HELP: &str = "\
+What nobody has changed on the host is taken. What both have changed is merged where the lines are apart; otherwise it is
+a conflict: nothing of that file is written, and --ours or --theirs decides. Files that programs of the host act on by
+themselves (git hooks and settings, CI, settings of agents, editors and shells) are only taken when they are named:
+
+  belljar apply last .github/workflows/test.yml
+
+A word that is no sandbox is a path; after `--` every word is one. Exits with 1 if there are conflicts.";
 
 fn run_only() -> [Arg; 4] {
     [
@@ -198,10 +361,23 @@ fn variable(word: &OsStr) -> (OsString, Option<OsString>) {
 pub fn request(matches: &ArgMatches) -> Request {
     let paths = |name: &str| matches.get_many::<PathBuf>(name).into_iter().flatten().cloned().collect();
     Request {
-        command: matches.get_many::<OsString>("command").into_iter().flatten().cloned().collect(),
+        command: matches.try_get_many::<OsString>("command").ok().flatten().into_iter().flatten().cloned().collect(),
         read: paths("read"),
         write: paths("write"),
         hide: paths("hide"),
+        workspaces: matches
+            .try_get_many::<PathBuf>("workspace")
+            .ok()
+            .flatten()
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect(),
+        workspace_mode: match matches.try_get_one::<String>("workspace-mode").ok().flatten().map(String::as_str) {
+            Some("direct") => WorkspaceMode::Direct,
+            Some("readonly") => WorkspaceMode::Readonly,
+            _ => WorkspaceMode::Cow,
+        },
         environment: matches.get_many::<(OsString, Option<OsString>)>("env").into_iter().flatten().cloned().collect(),
         directory: matches.get_one::<PathBuf>("cwd").cloned(),
         terminal: matches.get_flag("terminal"),

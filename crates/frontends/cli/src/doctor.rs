@@ -1,7 +1,7 @@
 //! `belljar doctor`: what this host can hold.
 
 use clap::ArgMatches;
-use model::{Diagnosis, Held, Service};
+use model::{Diagnosis, Finding, Held, Service};
 
 use crate::words::{self, Layout};
 
@@ -40,6 +40,11 @@ pub fn lines(diagnosis: &Diagnosis) -> Vec<String> {
                 lines.push(format!("  {:<7} {:<15} fix: {}", "", "", holding.fix));
             }
         }
+    }
+    let Finding { what, works, detail, fix } = &diagnosis.workspaces;
+    lines.extend([blank(), format!("{what}: {}", if *works { "work" } else { "do not work" }), format!("  {detail}")]);
+    if !fix.is_empty() {
+        lines.push(format!("  fix: {fix}"));
     }
     lines
 }

@@ -1,12 +1,18 @@
 //! The command line: words to requests, outcomes to words. No logic: whatever is decided is decided elsewhere.
 
+mod apply;
 mod arguments;
+mod diff;
 mod doctor;
 mod explain;
+mod kept;
 mod result;
 mod result_file;
 mod run;
+mod watch;
 mod words;
+
+pub use watch::Terminal;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -47,6 +53,10 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("run", matches)) => run::run(matches, service),
         Some(("explain", matches)) => explain::explain(matches, service),
         Some(("doctor", matches)) => doctor::doctor(matches, service),
+        Some(("diff", matches)) => diff::diff(matches, service.sandboxes()),
+        Some(("apply", matches)) => apply::apply(matches, service.sandboxes()),
+        Some(("exec", matches)) => kept::exec(matches, service),
+        Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
         Some(("completions", matches)) => completions(matches, version),
         _ => NOT_SET_UP,
     }

@@ -1,6 +1,6 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
-use model::{Denial, Enforcement, Exit, Outcome, Overrun, Timing, Usage};
+use model::{Denial, Enforcement, Exit, Leftover, Outcome, Overrun, Timing, Usage};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -19,6 +19,8 @@ pub struct ResultObject<'a> {
     backend: Option<&'a str>,
     enforcement: Option<&'a Enforcement>,
     accepted_gaps: Vec<&'static str>,
+    /// What it changed in its workspaces, and in which sandbox that is kept.
+    changes: Option<&'a Leftover>,
     error: Option<ErrorObject<'a>>,
     #[serde(skip_serializing_if = "<[Timing]>::is_empty")]
     timing: &'a [Timing],
@@ -64,6 +66,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         backend: None,
         enforcement: None,
         accepted_gaps: Vec::new(),
+        changes: None,
         error: None,
         timing: &[],
     };
@@ -82,6 +85,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.backend = Some(&finished.backend);
             object.enforcement = Some(&finished.enforcement);
             object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();
+            object.changes = finished.leftover.as_ref();
             object.timing = &finished.timing;
         }
         Outcome::Refused(refusal) => {

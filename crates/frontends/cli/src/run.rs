@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use model::{Denial, Exit, Finished, Outcome, Overrun, Service};
+use model::{Denial, Exit, Finished, Leftover, Outcome, Overrun, Service};
 
 use crate::result_file::ResultFile;
 use crate::words::Layout;
 use crate::{NOT_SET_UP, arguments, result, words};
 
 pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
+    run_by(matches, |request| service.run(request))
+}
+
+/// Has a request carried out, and says how it ended.
+pub fn run_by(matches: &ArgMatches, carry_out: impl FnOnce(&model::Request) -> Outcome) -> u8 {
     // Opened before anything runs: a result that can't be written is found out in time.
     let file = match matches.get_one::<PathBuf>("result-file").map(|path| (path, ResultFile::open(path))) {
         None => None,
@@ -22,7 +27,7 @@ pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
             return NOT_SET_UP;
         }
     };
-    let outcome = service.run(&arguments::request(matches));
+    let outcome = carry_out(&arguments::request(matches));
     let code = result::code(&outcome);
     if let Some(file) = file
         && let Err(error) = words::json(&result::object(&outcome), Layout::Line)
@@ -93,7 +98,19 @@ fn ran(finished: &Finished) -> String {
     if !gaps.is_empty() {
         line += &format!("; {}", gaps.join(", "));
     }
+    if let Some(leftover) = &finished.leftover {
+        line += &format!("; {}", left(leftover));
+    }
     line
+}
+
+/// What it changed, and how to look at it.
+fn left(leftover: &Leftover) -> String {
+    let Leftover { sandbox, tally, trouble } = leftover;
+    if let Some(trouble) = trouble {
+        return format!("its changes are kept as {sandbox}, but could not be looked at: {trouble}");
+    }
+    format!("changed: {}; look: belljar diff {sandbox}, take: belljar apply {sandbox}", words::tally(tally))
 }
 
 fn denials(list: &[Denial], not_listed: u64) -> String {

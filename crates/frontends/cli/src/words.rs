@@ -74,6 +74,33 @@ pub fn print(text: serde_json::Result<String>) -> bool {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
 }
 
+/// How many of each, without those that there are none of.
+pub fn tally(tally: &model::Tally) -> String {
+    let model::Tally { added, modified, deleted, renamed, protected, refused } = tally;
+    let counts = [(added, "added"), (modified, "modified"), (deleted, "deleted"), (renamed, "renamed")];
+    let counts: Vec<String> =
+        counts.iter().filter(|(count, _)| **count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let mut text = if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") };
+    if *protected > 0 {
+        text += &format!(" ({protected} protected)");
+    }
+    if *refused > 0 {
+        text += &format!(" ({refused} that can't be taken)");
+    }
+    text
+}
+
+/// How long ago a second since 1970 was.
+pub fn ago(second: u64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    match now.saturating_sub(second) {
+        seconds if seconds < 60 => format!("{seconds} s ago"),
+        seconds if seconds < 3600 => format!("{} min ago", seconds / 60),
+        seconds if seconds < 48 * 3600 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} days ago", seconds / 86400),
+    }
+}
+
 pub fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

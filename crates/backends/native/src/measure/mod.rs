@@ -6,10 +6,11 @@ mod disk;
 pub mod records;
 mod tree;
 
+use std::borrow::Cow;
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{Access, Grant, Overrun};
+use model::{Access, Grant, Kept, Overrun, Stack};
 
 use crate::groups::Group;
 use disk::Disk;
@@ -31,11 +32,16 @@ pub struct Measure {
 }
 
 impl Measure {
-    pub fn new(first: i32, grant: &Grant, grouped: bool) -> Measure {
+    pub fn new(first: i32, grant: &Grant, stacks: &[Stack], grouped: bool) -> Measure {
         let powers = grant.powers();
         let limits = &powers.limits;
         let writable = powers.files.places.iter().filter(|place| place.access == Access::Write);
-        let disks: Vec<Disk> = writable.map(|place| Disk::new(&place.path, limits.disk, limits.inodes)).collect();
+        let layered = stacks.iter().map(|stack| match &stack.kept {
+            Kept::Overlay { layer, .. } => Cow::Owned(layer.join("upper")),
+            Kept::Copy { tree } => Cow::Borrowed(tree.as_path()),
+        });
+        let written = writable.map(|place| Cow::Borrowed(place.path.as_path())).chain(layered);
+        let disks: Vec<Disk> = written.map(|path| Disk::new(&path, limits.disk, limits.inodes)).collect();
         let memory = (!grouped).then_some(limits.memory);
         let cpu_time = limits.cpu_time;
         let needed = memory.is_some() || cpu_time.is_some() || !disks.is_empty();

@@ -1,0 +1,83 @@
+//! Runs over layers: they are made before the sandbox, and looked at when it has ended.
+
+use std::path::PathBuf;
+
+use model::{Access, Backend, Grant, Leftover, Outcome, Place, Request, SetupFailure, Tally, Trouble};
+use workspace::{Means, Run, Workspaces};
+
+use crate::enclose;
+
+/// The places whose changes are kept apart.
+pub fn places(grant: &Grant) -> Vec<&Place> {
+    grant.powers().files.places.iter().filter(|place| place.access == Access::Layered).collect()
+}
+
+/// Encloses, supervises, and says what was left.
+pub fn run(
+    backends: &[Box<dyn Backend>],
+    workspaces: &Workspaces,
+    request: &Request,
+    grant: &Grant,
+    kept: Option<&str>,
+) -> Outcome {
+    let places = places(grant);
+    if places.is_empty() {
+        return match enclose::in_the_strongest(backends, request, grant, &[]) {
+            Ok(sandbox) => sandbox.supervise(),
+            Err(outcome) => outcome,
+        };
+    }
+    let begin = |means| match kept {
+        Some(which) => workspaces.resume(which, request),
+        None => workspaces.begin(&places, request, &here(), means),
+    };
+    let run = match begin(Means::Best) {
+        Ok(run) => run,
+        Err(trouble) => return not_set_up(trouble),
+    };
+    match enclose::in_the_strongest(backends, request, grant, &run.stacks()) {
+        Ok(sandbox) => left(run, sandbox.supervise()),
+        Err(outcome) => {
+            if let Err(error) = run.abandon() {
+                return not_set_up(error.into());
+            }
+            match &outcome {
+                Outcome::NotSetUp(SetupFailure { layers: true, .. }) if kept.is_none() => {}
+                _ => return outcome,
+            }
+            let run = match begin(Means::Copies) {
+                Ok(run) => run,
+                Err(trouble) => return not_set_up(trouble),
+            };
+            match enclose::in_the_strongest(backends, request, grant, &run.stacks()) {
+                Ok(sandbox) => left(run, sandbox.supervise()),
+                Err(outcome) => match run.abandon() {
+                    Ok(()) => outcome,
+                    Err(error) => not_set_up(error.into()),
+                },
+            }
+        }
+    }
+}
+
+fn left(run: Run, mut outcome: Outcome) -> Outcome {
+    let sandbox = run.record().shown();
+    let leftover = run.finish().unwrap_or_else(|error| {
+        let trouble = Some(Trouble::from(error).to_string());
+        Some(Leftover { sandbox, tally: Tally::default(), trouble })
+    });
+    if let Outcome::Ran(finished) = &mut outcome {
+        finished.leftover = leftover;
+    }
+    outcome
+}
+
+pub fn not_set_up(trouble: Trouble) -> Outcome {
+    let Trouble { message, fix } = trouble;
+    Outcome::NotSetUp(SetupFailure { wall: None, message, fix, layers: false })
+}
+
+/// Where paths of a request start.
+pub fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
+}

@@ -1,0 +1,105 @@
+//! Sandboxes that are kept: asked for by the engine's callers, done by `workspace`.
+
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use model::{Changes, Collected, KeptSandbox, Outcome, Request, Sandboxes, Taken, Taking, Trouble};
+
+use crate::judge::usage;
+use crate::{Engine, judge, layers};
+
+impl Sandboxes for Engine {
+    fn create(&self, request: &Request, name: Option<&str>) -> Result<KeptSandbox, Outcome> {
+        // Judged as if something harmless ran in it: what may not be granted is found out now, not at its first use.
+        let request = Request { command: vec!["/bin/true".into()], ..request.clone() };
+        let grant = judge::judge(&request)?;
+        let places = layers::places(&grant);
+        if places.is_empty() {
+            return Err(usage(
+                "there is no workspace whose changes could be kept".to_owned(),
+                "go to a project, or name one: `belljar create --workspace DIR`",
+            ));
+        }
+        let request = Request { command: Vec::new(), ..request };
+        self.workspaces.create(&places, &request, &layers::here(), name).map_err(layers::not_set_up)
+    }
+
+    fn run_in(&self, which: &str, request: &Request) -> Outcome {
+        let request = match self.workspaces.request(which, request) {
+            Ok(request) => request,
+            Err(trouble) => return layers::not_set_up(trouble),
+        };
+        match judge::judge(&request) {
+            Ok(grant) => layers::run(&self.backends, &self.workspaces, &request, &grant, Some(which)),
+            Err(outcome) => outcome,
+        }
+    }
+
+    fn list(&self) -> Result<Vec<KeptSandbox>, Trouble> {
+        self.workspaces.list()
+    }
+
+    fn find(&self, which: &str) -> Result<KeptSandbox, Trouble> {
+        self.workspaces.find(which)
+    }
+
+    fn changes(&self, which: &str, paths: &[PathBuf]) -> Result<Changes, Trouble> {
+        self.workspaces.changes(which, &absolute(paths))
+    }
+
+    fn compare(&self, which: &str, other: &str, paths: &[PathBuf]) -> Result<Changes, Trouble> {
+        self.workspaces.compare(which, other, &absolute(paths))
+    }
+
+    fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> Result<Vec<u8>, Trouble> {
+        self.workspaces.patch(which, other, &absolute(paths))
+    }
+
+    fn apply(&self, which: &str, taking: &Taking) -> Result<Taken, Trouble> {
+        self.workspaces.apply(which, &Taking { paths: absolute(&taking.paths), ..taking.clone() })
+    }
+
+    fn discard(&self, which: &str) -> Result<KeptSandbox, Trouble> {
+        self.workspaces.discard(which)
+    }
+
+    fn remove(&self, which: &str) -> Result<KeptSandbox, Trouble> {
+        self.workspaces.remove(which)
+    }
+
+    fn snapshot(&self, which: &str, name: Option<&str>) -> Result<String, Trouble> {
+        self.workspaces.snapshot(which, name)
+    }
+
+    fn roll_back(&self, which: &str, snapshot: Option<&str>) -> Result<String, Trouble> {
+        self.workspaces.roll_back(which, snapshot)
+    }
+
+    fn fork(&self, which: &str, count: usize) -> Result<Vec<KeptSandbox>, Trouble> {
+        self.workspaces.fork(which, count)
+    }
+
+    fn collect(&self, older_than: Duration, only_tell: bool) -> Result<Collected, Trouble> {
+        self.workspaces.collect(older_than, only_tell)
+    }
+}
+
+/// From where the caller is, `.` and `..` taken out by their letters: what they name need not exist here.
+fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let here = std::fs::canonicalize(layers::here()).unwrap_or_else(|_| layers::here());
+    paths.iter().map(|path| plain(&here.join(path))).collect()
+}
+
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}

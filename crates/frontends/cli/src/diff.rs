@@ -1,0 +1,177 @@
+//! `belljar diff`: what a sandbox changed, or how two differ.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use model::{Change, ChangeKind, Sandboxes, Tally, Thing, ThingKind, Trouble};
+
+use crate::words::{self, Layout};
+use crate::{NOT_SET_UP, kept};
+
+pub fn diff(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> u8 {
+    match look(matches, sandboxes) {
+        Ok(code) => code,
+        Err(trouble) => kept::complain(&trouble),
+    }
+}
+
+fn look(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> Result<u8, Trouble> {
+    let Meant { which, other, paths } = meant(matches, sandboxes, true)?;
+    if matches.get_flag("patch") {
+        let patch = sandboxes.patch(&which, other.as_deref(), &paths)?;
+        return Ok(print_patch(&patch));
+    }
+    let changes = match &other {
+        Some(other) => sandboxes.compare(&which, other, &paths)?,
+        None => sandboxes.changes(&which, &paths)?,
+    };
+    let text = match matches.get_flag("json") {
+        true => words::json(&changes, Layout::Page),
+        false => Ok(words::page(lines(&changes.sandbox, &changes.changes))),
+    };
+    Ok(if words::print(text) { 0 } else { NOT_SET_UP })
+}
+
+/// Which sandbox, perhaps another, and paths.
+pub struct Meant {
+    pub which: String,
+    pub other: Option<String>,
+    pub paths: Vec<PathBuf>,
+}
+
+/// Words are sandboxes as long as they can be, and then paths.
+pub fn meant(matches: &ArgMatches, sandboxes: &dyn Sandboxes, two: bool) -> Result<Meant, Trouble> {
+    let words: Vec<&OsString> = matches.get_many::<OsString>("words").into_iter().flatten().collect();
+    let mut rest = words.as_slice();
+    let mut found = Vec::new();
+    while let Some((word, later)) = rest.split_first() {
+        if found.len() == if two { 2 } else { 1 } {
+            break;
+        }
+        let text = word.to_string_lossy();
+        match sandboxes.find(&text) {
+            Ok(_) => found.push(text.into_owned()),
+            Err(_) if is_path(word) => break,
+            Err(trouble) => {
+                let fix = format!("{}; if it is a path: `-- {text}`", trouble.fix);
+                return Err(Trouble { fix, ..trouble });
+            }
+        }
+        rest = later;
+    }
+    let paths = matches.get_many::<PathBuf>("paths").into_iter().flatten().cloned();
+    let paths = rest.iter().map(PathBuf::from).chain(paths).collect();
+    let mut found = found.into_iter();
+    Ok(Meant { which: found.next().unwrap_or_else(|| "last".to_owned()), other: found.next(), paths })
+}
+
+fn is_path(word: &OsString) -> bool {
+    let bytes = word.as_encoded_bytes();
+    bytes.contains(&b'/') || bytes.contains(&b'.') || Path::new(word).symlink_metadata().is_ok()
+}
+
+/// To a program as it is; to a terminal without anything that commands it.
+fn print_patch(patch: &[u8]) -> u8 {
+    let mut out = std::io::stdout().lock();
+    let written = match rustix::termios::isatty(rustix::stdio::stdout()) {
+        false => out.write_all(patch),
+        true => patch.split(|byte| *byte == b'\n').try_for_each(|line| {
+            let line = String::from_utf8_lossy(line);
+            let tabs: Vec<String> = line.split('\t').map(words::line).collect();
+            writeln!(out, "{}", tabs.join("\t"))
+        }),
+    };
+    if written.and_then(|()| out.flush()).is_ok() { 0 } else { NOT_SET_UP }
+}
+
+/// What people read: ordinary changes, then what is only taken when named, then what never is.
+pub fn lines(sandbox: &str, changes: &[Change]) -> Vec<String> {
+    let several = changes.iter().any(|change| change.workspace != changes[0].workspace);
+    let shown = |change: &Change| match several {
+        true => change.workspace.join(&change.path.0).display().to_string(),
+        false => change.path.display().to_string(),
+    };
+    let mut lines = Vec::new();
+    let ordinary = |change: &&Change| change.protected.is_none() && change.refused.is_none();
+    for change in changes.iter().filter(ordinary) {
+        lines.push(format!("  {} {}{}", letter(change), shown(change), detail(change)));
+    }
+    let protected: Vec<_> =
+        changes.iter().filter(|change| change.protected.is_some() && change.refused.is_none()).collect();
+    if !protected.is_empty() {
+        lines.push("protected, and only taken when named:".to_owned());
+        for change in protected {
+            let reason = change.protected.as_deref().unwrap_or_default();
+            lines.push(format!("  {} {}{}   {reason}", letter(change), shown(change), detail(change)));
+        }
+    }
+    let refused: Vec<_> = changes.iter().filter(|change| change.refused.is_some()).collect();
+    if !refused.is_empty() {
+        lines.push("never taken:".to_owned());
+        for change in refused {
+            lines.push(format!(
+                "  {} {}   {}",
+                letter(change),
+                shown(change),
+                change.refused.as_deref().unwrap_or_default()
+            ));
+        }
+    }
+    lines.push(format!("{sandbox}: {}", words::tally(&Tally::of(changes))));
+    lines
+}
+
+fn letter(change: &Change) -> char {
+    match change.kind {
+        ChangeKind::Added => 'A',
+        ChangeKind::Modified => 'M',
+        ChangeKind::Deleted => 'D',
+        ChangeKind::Renamed => 'R',
+        ChangeKind::Mode => 'm',
+        ChangeKind::Type => 'T',
+    }
+}
+
+fn detail(change: &Change) -> String {
+    let kind = |thing: &Thing| match thing.kind {
+        ThingKind::File => "file",
+        ThingKind::Folder => "folder",
+        ThingKind::Link => "link",
+        ThingKind::Special => "special file",
+    };
+    let target =
+        |thing: &Thing| thing.target.as_ref().map_or(String::new(), |target| format!(" -> {}", target.display()));
+    let mut text = String::new();
+    match (change.kind, &change.was, &change.is) {
+        (ChangeKind::Renamed, ..) => {
+            let from = change.from.as_ref().map_or(String::new(), |from| from.display().to_string());
+            text += &format!("   was {from}");
+        }
+        (ChangeKind::Type, Some(was), Some(is)) => text += &format!("   {} is a {}{}", kind(was), kind(is), target(is)),
+        (_, _, Some(is)) if is.kind == ThingKind::Link => text += &target(is),
+        (ChangeKind::Added | ChangeKind::Deleted, was, is) => {
+            let folder = was.as_ref().or(is.as_ref()).is_some_and(|thing| thing.kind == ThingKind::Folder);
+            text += if folder { "/" } else { "" };
+        }
+        _ => {}
+    }
+    if let (Some(was), Some(is)) = (&change.was, &change.is)
+        && was.mode != is.mode
+        && change.kind != ChangeKind::Type
+        && is.kind != ThingKind::Link
+    {
+        text += &format!("   mode {:03o} is {:03o}", was.mode, is.mode);
+    }
+    if change.binary {
+        let size = |thing: &Option<Thing>| {
+            thing.as_ref().map_or_else(|| "nothing".to_owned(), |thing| words::size(thing.size))
+        };
+        text += &format!("   binary, {} is {}", size(&change.was), size(&change.is));
+    }
+    if let (Some(added), Some(removed)) = (change.lines_added, change.lines_removed) {
+        text += &format!("   +{added} -{removed}");
+    }
+    text
+}

@@ -1,0 +1,207 @@
+//! Takes a sandbox's changes: recover what was cut off, judge each change, write, and remember what was taken.
+
+use std::collections::BTreeMap;
+
+use model::{Deed, Shown, Taken, Taking, Watch};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use crate::base::{self, Base, Bases, Kind};
+use crate::changes::{Part, Side, Version, hash_of, shown};
+use crate::commit::{Does, Plan, Went};
+use crate::error::{Result, cannot};
+use crate::gate::{self, Decision, Judged};
+use crate::record::Record;
+use crate::session;
+use crate::state::State;
+use crate::store::{Store, new_id};
+
+/// Held while anybody writes to real files.
+pub struct Turn(#[allow(dead_code)] std::os::fd::OwnedFd);
+
+impl Turn {
+    /// Waits until nobody else does.
+    pub fn take(store: &Store) -> Result<Turn> {
+        let path = store.folder().join("apply.lock");
+        let lock = || -> rustix::io::Result<std::os::fd::OwnedFd> {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o600))?;
+            rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+            Ok(file)
+        };
+        lock().map(Turn).map_err(cannot("lock", &path))
+    }
+}
+
+/// Finishes or undoes what others were cut off from; says which. For whoever has the turn.
+pub fn recover(_turn: &Turn, state: &mut State, watch: &dyn Watch) -> Result<Vec<String>> {
+    let mut said = Vec::new();
+    for (id, committing, text) in state.journals()? {
+        let plan: Plan = serde_json::from_str(&text)
+            .map_err(|error| crate::error::Error::State { path: id.clone().into(), why: error.to_string() })?;
+        let sandbox = plan.sandbox.get(..8).unwrap_or(&plan.sandbox);
+        if committing {
+            plan.go(watch)?;
+            said.push(format!("an earlier `belljar apply` of {sandbox} was cut off half-way; it is finished now"));
+        } else {
+            said.push(format!(
+                "an earlier `belljar apply` of {sandbox} was cut off before it changed a file; it is undone"
+            ));
+        }
+        plan.clear()?;
+        state.end_journal(&id)?;
+    }
+    Ok(said)
+}
+
+/// `record` is locked by the caller.
+pub fn apply(
+    store: &Store,
+    state: &mut State,
+    record: &mut Record,
+    taking: &Taking,
+    watch: &dyn Watch,
+) -> Result<Taken> {
+    let turn = Turn::take(store)?;
+    let recovered = recover(&turn, state, watch)?;
+    session::look_at_last_run(store, state, record)?;
+    let side = Side::of(store, state, record)?;
+    let mut judged: Vec<(usize, Judged<'_>)> = Vec::new();
+    for (part, named) in side.wanted(&taking.paths)? {
+        let number = side.parts.iter().position(|known| std::ptr::eq(known, part)).unwrap_or_default();
+        let differences = part.differences(&named)?;
+        judged.extend(gate::judge(part, differences, &named, taking.favor)?.into_iter().map(|one| (number, one)));
+    }
+    let mut beaten = Vec::new();
+    if !taking.check {
+        beaten = carry_out(state, record, &judged, watch)?;
+        remember(store, state, record, &side, &judged, &beaten)?;
+    }
+    let mut taken = Taken { sandbox: record.shown(), recovered, ..Taken::default() };
+    for (number, one) in &judged {
+        let Some(part) = side.parts.get(*number) else { continue };
+        tell(part, one, beaten.iter().any(|path| path == &(*number, one.difference.path.to_owned())), &mut taken);
+    }
+    taken.complete = !taking.check && Side::of(store, state, record)?.changes(&[])?.is_empty();
+    Ok(taken)
+}
+
+/// Does what was decided; returns the paths where somebody else was faster.
+fn carry_out(
+    state: &mut State,
+    record: &Record,
+    judged: &[(usize, Judged<'_>)],
+    watch: &dyn Watch,
+) -> Result<Vec<(usize, Vec<u8>)>> {
+    let judged: Vec<(usize, &Judged<'_>)> = judged.iter().map(|(number, one)| (*number, one)).collect();
+    let mut plan = Plan::of(new_id()?, &record.id, &record.workspaces, &judged);
+    if plan.steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = |plan: &Plan| {
+        serde_json::to_string(plan)
+            .map_err(|error| crate::error::Error::State { path: record.shown().into(), why: error.to_string() })
+    };
+    state.write_journal(&plan.id, &record.id, false, &text(&plan)?)?;
+    let undo = |state: &mut State, plan: &Plan| -> Result<()> {
+        plan.clear()?;
+        state.end_journal(&plan.id)
+    };
+    if let Err(error) = plan.stage(&judged, watch) {
+        undo(state, &plan)?;
+        return Err(error);
+    }
+    if let Err(error) = state.write_journal(&plan.id, &record.id, true, &text(&plan)?) {
+        undo(state, &plan)?;
+        return Err(error);
+    }
+    let went = match plan.go(watch) {
+        Ok(went) => went,
+        Err(error) => {
+            undo(state, &plan)?;
+            return Err(error);
+        }
+    };
+    undo(state, &plan)?;
+    let beaten = plan.steps.iter().zip(went).filter(|(step, went)| {
+        // A folder that somebody has something in stays, and nothing is lost by that.
+        *went == Went::Beaten && !matches!(step.does, Does::RemoveFolder { .. })
+    });
+    Ok(beaten.map(|(step, _)| (step.workspace, step.path.clone())).collect())
+}
+
+/// From now on, what was taken is what was there before.
+fn remember(
+    store: &Store,
+    state: &mut State,
+    record: &Record,
+    side: &Side,
+    judged: &[(usize, Judged<'_>)],
+    beaten: &[(usize, Vec<u8>)],
+) -> Result<()> {
+    let mut settled: BTreeMap<usize, Bases> = BTreeMap::new();
+    let mut gone: BTreeMap<usize, Vec<Vec<u8>>> = BTreeMap::new();
+    for (number, one) in judged {
+        let path = one.difference.path;
+        let decided =
+            matches!(one.decision, Decision::Take | Decision::Merge { .. } | Decision::Nothing | Decision::KeepHost);
+        if !decided || beaten.iter().any(|(at, beaten)| at == number && beaten == path) {
+            continue;
+        }
+        let Some(part) = side.parts.get(*number) else { continue };
+        match one.difference.is {
+            None => gone.entry(*number).or_default().push(path.to_owned()),
+            Some(is) => {
+                let base = settled_base(store, part, path, is).map_err(cannot("look at", shown(path)))?;
+                settled.entry(*number).or_default().insert(path.to_owned(), base);
+            }
+        }
+    }
+    state.save(record, &settled)?;
+    for (number, paths) in gone {
+        state.forget_bases(&record.id, number, &paths)?;
+    }
+    Ok(())
+}
+
+/// The sandbox's version as what was there before, with the host's times where it is there now.
+fn settled_base(store: &Store, part: &Part, path: &[u8], is: Version<'_>) -> std::io::Result<Base> {
+    let Version::In(layer, seen) = is else { return Err(std::io::ErrorKind::InvalidData.into()) };
+    let mut base = Base::of(&seen);
+    base.mode &= 0o777;
+    if let Some(there) = part.host.look(path)?
+        && Kind::of(&there) == base.kind
+    {
+        (base.inode, base.modified, base.changed) = (there.inode, there.modified, there.changed);
+    }
+    base.hash = match base.kind {
+        Kind::File => store.blobs().keep_file(layer, path, base::LARGEST_KEPT, u64::MAX)?,
+        Kind::Link => hash_of(path, is)?,
+        Kind::Folder | Kind::Special => None,
+    };
+    Ok(base)
+}
+
+fn tell(part: &Part, one: &Judged<'_>, beaten: bool, taken: &mut Taken) {
+    let deed = |what: &str| Deed {
+        workspace: Shown(part.place.clone()),
+        path: Shown::of(one.difference.path),
+        what: what.to_owned(),
+    };
+    if beaten {
+        taken.conflicts.push(deed("it changed on the host at the last moment"));
+        return;
+    }
+    match &one.decision {
+        Decision::Take => taken.taken.push(deed(match (&one.difference.was, &one.difference.is, &one.host) {
+            (_, None, _) => "deleted",
+            (_, Some(_), None) => "added",
+            _ => "written",
+        })),
+        Decision::Merge { .. } => taken.taken.push(deed("merged with the change on the host")),
+        Decision::Nothing => taken.taken.push(deed("the same on the host already")),
+        Decision::KeepHost => taken.taken.push(deed("left as it is on the host")),
+        Decision::Conflict(why) => taken.conflicts.push(deed(why)),
+        Decision::HoldBack(why) => taken.held_back.push(deed(why)),
+        Decision::Refuse(why) => taken.refused.push(deed(why)),
+    }
+}

@@ -1,0 +1,532 @@
+//! Takes changes onto the real files so that a crash at any point leaves something to go on from.
+//!
+//! First everything new is written beside, in a folder of the workspace's own, and put to disk; nothing real has changed
+//! until then. Then the journal says so, and from there each step is one rename: the new thing and the old one change
+//! places, so that nothing is ever missing, and what was there can be put back. Whether a step is done is seen from
+//! which file lies where; so a taking that was cut off is finished by whoever comes next.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use model::Watch;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::base::Kind;
+use crate::changes::{Version, shown};
+use crate::error::{Result, cannot};
+use crate::files::{Folder, Seen, ancestors};
+use crate::gate::{Decision, Judged};
+use crate::record::Workspace;
+use crate::remove;
+
+/// Everything that one taking does, as the journal keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Of the journal, and so of the folder beside.
+    pub id: String,
+    pub sandbox: String,
+    pub workspaces: Vec<Workspace>,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Step {
+    pub workspace: usize,
+    pub path: Vec<u8>,
+    pub does: Does,
+    /// What is there before; nothing if nothing is.
+    pub expected: Option<Mark>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Does {
+    /// Puts what was written beside, with this number of its own, in its place.
+    Put {
+        inode: u64,
+    },
+    Remove,
+    /// If nothing is in it any more.
+    RemoveFolder {
+        mode: u32,
+    },
+    SetMode {
+        before: u32,
+        after: u32,
+    },
+}
+
+/// Enough to tell one state of a file from another, and not changed by a rename.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    inode: u64,
+    size: u64,
+    modified: i64,
+    mode: u32,
+    folder: bool,
+}
+
+impl Mark {
+    fn of(seen: &Seen) -> Mark {
+        // A folder's size and time change with what is in it, which is looked at by itself.
+        let folder = seen.is_folder();
+        let (size, modified) = if folder { (0, 0) } else { (seen.size, seen.modified) };
+        Mark { inode: seen.inode, size, modified, mode: seen.mode, folder }
+    }
+}
+
+/// How one step went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Went {
+    Done,
+    /// Somebody changed the file at the last moment; it is as they left it.
+    Beaten,
+}
+
+/// One workspace while it is written to.
+struct Target {
+    place: PathBuf,
+    root: Folder,
+    beside: Folder,
+}
+
+impl Plan {
+    /// What is to be done, in an order in which it can be: away with the old, innermost first; then the new, outermost
+    /// first; modes of folders last.
+    pub fn of(id: String, sandbox: &str, workspaces: &[Workspace], judged: &[(usize, &Judged<'_>)]) -> Plan {
+        let (mut removed, mut folders, mut put, mut modes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (workspace, one) in judged {
+            let Judged { difference, decision, host } = one;
+            let step = |does| Step {
+                workspace: *workspace,
+                path: difference.path.to_owned(),
+                does,
+                expected: host.as_ref().map(Mark::of),
+            };
+            let is_folder = |seen: &Option<Seen>| seen.is_some_and(|seen| seen.is_folder());
+            match (decision, difference.is, host) {
+                (Decision::Take, None, Some(seen)) if seen.is_folder() => {
+                    folders.push(step(Does::RemoveFolder { mode: seen.mode & 0o777 }));
+                }
+                (Decision::Take, None, _) => removed.push(step(Does::Remove)),
+                (Decision::Take, Some(is), Some(seen)) if is.kind() == Kind::Folder && is_folder(host) => {
+                    modes.push(step(Does::SetMode {
+                        before: seen.mode & 0o7777,
+                        after: is.mode() | seen.mode & 0o7000,
+                    }));
+                }
+                (Decision::Take | Decision::Merge { .. }, Some(_), _) => put.push(step(Does::Put { inode: 0 })),
+                _ => {}
+            }
+        }
+        folders.reverse();
+        let steps = removed.into_iter().chain(folders).chain(put).chain(modes).collect();
+        Plan { id, sandbox: sandbox.to_owned(), workspaces: workspaces.to_vec(), steps }
+    }
+
+    fn beside(&self) -> String {
+        format!(".belljar-{}", self.id.get(..12).unwrap_or(&self.id))
+    }
+
+    /// Writes everything new beside. Nothing real changes.
+    pub fn stage(&mut self, judged: &[(usize, &Judged<'_>)], watch: &dyn Watch) -> Result<()> {
+        let beside = self.beside();
+        for workspace in &self.workspaces {
+            let path = workspace.path();
+            let make = || -> io::Result<()> {
+                let root = Folder::open(&path)?;
+                Ok(rustix::fs::mkdirat(root.fd(), &beside, Mode::from_raw_mode(0o700))?)
+            };
+            make().map_err(cannot("make a folder in", &path))?;
+        }
+        let targets = self.targets()?;
+        let by_path: BTreeMap<(usize, &[u8]), &Judged<'_>> =
+            judged.iter().map(|(workspace, one)| ((*workspace, one.difference.path), *one)).collect();
+        let total = self.steps.len() as u64;
+        let mut files = 0usize;
+        for (number, step) in self.steps.iter_mut().enumerate() {
+            watch.progress("writing", number as u64, total);
+            let Does::Put { inode } = &mut step.does else { continue };
+            let found = by_path.get(&(step.workspace, step.path.as_slice()));
+            let (Some(one), Some(target)) = (found, targets.get(step.workspace)) else { continue };
+            let write = || cannot("write", target.place.join(shown(&step.path)));
+            *inode = target.write_beside(number, one).map_err(write())?;
+            files += 1;
+        }
+        // One by one for a few; all of the filesystem for many.
+        const FEW: usize = 32;
+        for target in &targets {
+            let synced = match files > FEW {
+                true => rustix::fs::syncfs(target.beside.fd()).map_err(io::Error::from),
+                false => target.sync_beside(),
+            };
+            synced.map_err(cannot("write to disk what is beside", &target.place))?;
+        }
+        Ok(())
+    }
+
+    fn targets(&self) -> Result<Vec<Target>> {
+        let beside = self.beside();
+        let open = |workspace: &Workspace| {
+            let place = workspace.path();
+            let open = || -> io::Result<Target> {
+                let root = Folder::open(&place)?;
+                let seen = root.seen()?;
+                if (seen.device, seen.inode) != (workspace.device, workspace.inode) {
+                    return Err(io::Error::other("another folder is in its place"));
+                }
+                let beside = root.below(beside.as_bytes())?;
+                Ok(Target { place: place.clone(), root, beside })
+            };
+            open().map_err(cannot("open", &place))
+        };
+        self.workspaces.iter().map(open).collect()
+    }
+
+    /// Takes every step that is not taken yet; says how each went. If one can't be, all are undone.
+    pub fn go(&self, watch: &dyn Watch) -> Result<Vec<Went>> {
+        let targets = self.targets()?;
+        let mut went = Vec::with_capacity(self.steps.len());
+        let total = self.steps.len() as u64;
+        for (number, step) in self.steps.iter().enumerate() {
+            watch.progress("taking", number as u64, total);
+            let Some(target) = targets.get(step.workspace) else { continue };
+            match target.take(number, step) {
+                Ok(how) => went.push(how),
+                Err(error) => {
+                    self.back(&targets, number)?;
+                    return Err(cannot("change", target.place.join(shown(&step.path)))(error));
+                }
+            }
+        }
+        watch.progress("taking", total, total);
+        self.sync(&targets)?;
+        Ok(went)
+    }
+
+    /// Undoes the steps before this one, the last first.
+    fn back(&self, targets: &[Target], before: usize) -> Result<()> {
+        for (number, step) in self.steps.iter().enumerate().take(before + 1).rev() {
+            let Some(target) = targets.get(step.workspace) else { continue };
+            target.undo(number, step).map_err(cannot("put back", target.place.join(shown(&step.path))))?;
+        }
+        Ok(())
+    }
+
+    /// Names are on disk, too.
+    fn sync(&self, targets: &[Target]) -> Result<()> {
+        const FEW: usize = 32;
+        for (at, target) in targets.iter().enumerate() {
+            let steps = self.steps.iter().filter(|step| step.workspace == at);
+            let synced = || -> io::Result<()> {
+                if steps.clone().count() > FEW {
+                    return Ok(rustix::fs::syncfs(target.root.fd())?);
+                }
+                let mut folders: Vec<&[u8]> = steps.clone().map(|step| crate::files::split(&step.path).0).collect();
+                folders.sort_unstable();
+                folders.dedup();
+                for folder in folders {
+                    match target.root.below(folder) {
+                        Ok(folder) => rustix::fs::fsync(folder.fd())?,
+                        // It was removed.
+                        Err(error) if crate::files::is_absent(&error) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
+            };
+            synced().map_err(cannot("write to disk", &target.place))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what is beside: drafts that were never used, or what was replaced.
+    pub fn clear(&self) -> Result<()> {
+        for workspace in &self.workspaces {
+            let path = workspace.path();
+            let clear = || -> io::Result<()> {
+                let root = match Folder::open(&path) {
+                    Err(error) if crate::files::is_absent(&error) => return Ok(()),
+                    root => root?,
+                };
+                remove::tree(root.fd(), OsStr::new(&self.beside()))
+            };
+            clear().map_err(cannot("clean up", &path))?;
+        }
+        Ok(())
+    }
+}
+
+fn new_name(number: usize) -> String {
+    format!("n{number}")
+}
+
+fn old_name(number: usize) -> String {
+    format!("o{number}")
+}
+
+impl Target {
+    fn write_beside(&self, number: usize, one: &Judged<'_>) -> io::Result<u64> {
+        let Judged { difference, decision, host } = one;
+        let Some(Version::In(layer, seen)) = difference.is else { return Err(io::ErrorKind::NotFound.into()) };
+        let name = new_name(number);
+        let beside = self.beside.fd();
+        let owner = self.owner(difference.path, *host, seen)?;
+        let us = rustix::process::geteuid().is_root();
+        let mode = Mode::from_raw_mode(match decision {
+            Decision::Merge { mode, .. } => *mode,
+            _ => seen.mode & 0o777,
+        });
+        match (Kind::of(&seen), decision) {
+            (Kind::Folder, _) => {
+                rustix::fs::mkdirat(beside, &name, Mode::from_raw_mode(0o700))?;
+                let folder = self.beside.below(name.as_bytes())?;
+                set_owner(folder.fd(), owner, us)?;
+                rustix::fs::fchmod(folder.fd(), mode)?;
+            }
+            (Kind::Link, _) => {
+                let target = layer.link(difference.path)?;
+                rustix::fs::symlinkat(OsStr::new(shown(&target)), beside, &name)?;
+                if us {
+                    let (user, group) = (Uid::from_raw(owner.0), Gid::from_raw(owner.1));
+                    rustix::fs::chownat(beside, &name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+                }
+            }
+            (Kind::File, _) => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(beside, &name, flags, Mode::from_raw_mode(0o600))?;
+                let mut file = std::fs::File::from(file);
+                match decision {
+                    Decision::Merge { contents, .. } => io::Write::write_all(&mut file, contents)?,
+                    _ => {
+                        let from = layer.open_file(difference.path)?;
+                        // Looked at again through what is read: it is a file, whatever its name led to before.
+                        if !Seen::of(&rustix::fs::fstat(&from)?).is_file() {
+                            return Err(io::ErrorKind::InvalidData.into());
+                        }
+                        io::copy(&mut std::fs::File::from(from), &mut file)?;
+                    }
+                }
+                self.keep_attributes(difference.path, *host, &file)?;
+                set_owner(file.as_fd(), owner, us)?;
+                rustix::fs::fchmod(&file, mode)?;
+                if !matches!(decision, Decision::Merge { .. }) {
+                    set_time(file.as_fd(), seen.modified)?;
+                }
+            }
+            (Kind::Special, _) => return Err(io::ErrorKind::InvalidData.into()),
+        }
+        let written = self.beside.look_at(OsStr::new(&name))?.ok_or(io::ErrorKind::NotFound)?;
+        Ok(written.inode)
+    }
+
+    /// Whose it is to be: whose it was, or else whose the layer says; with the group of its folder, where that is the
+    /// custom.
+    fn owner(&self, path: &[u8], host: Option<Seen>, layer: Seen) -> io::Result<(u32, u32)> {
+        if let Some(host) = host {
+            return Ok(host.owner);
+        }
+        let around = ancestors(path).find_map(|folder| self.root.look(folder).ok().flatten());
+        let around = match around {
+            Some(around) => around,
+            None => self.root.seen()?,
+        };
+        const SET_GROUP: u32 = 0o2000;
+        Ok(if around.mode & SET_GROUP != 0 { (layer.owner.0, around.owner.1) } else { layer.owner })
+    }
+
+    /// Access lists and the like of the file that is replaced stay.
+    fn keep_attributes(&self, path: &[u8], host: Option<Seen>, file: &std::fs::File) -> io::Result<()> {
+        if !host.is_some_and(|host| host.is_file()) {
+            return Ok(());
+        }
+        let old = match self.root.open_file(path) {
+            Ok(old) => old,
+            // One may replace what one may not read.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let mut names = vec![0u8; 1 << 16];
+        let length = match rustix::fs::flistxattr(&old, names.as_mut_slice()) {
+            Ok(length) => length,
+            Err(Errno::OPNOTSUPP | Errno::RANGE) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            if !name.starts_with(b"user.") && name != b"system.posix_acl_access" {
+                continue;
+            }
+            let mut value = vec![0u8; 1 << 16];
+            let length = match rustix::fs::fgetxattr(&old, name, value.as_mut_slice()) {
+                Ok(length) => length,
+                Err(Errno::NODATA) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            rustix::fs::fsetxattr(file, name, &value[..length], rustix::fs::XattrFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    fn sync_beside(&self) -> io::Result<()> {
+        for name in self.beside.names()? {
+            let is_file = self.beside.look_at(OsStr::new(shown(&name)))?.is_some_and(|seen| seen.is_file());
+            if is_file {
+                rustix::fs::fsync(self.beside.open_file(&name)?)?;
+            }
+        }
+        Ok(rustix::fs::fsync(self.beside.fd())?)
+    }
+
+    fn take(&self, number: usize, step: &Step) -> io::Result<Went> {
+        match step.does {
+            Does::Put { inode } => self.put(number, step, inode),
+            Does::Remove => self.remove(number, step),
+            Does::RemoveFolder { .. } => {
+                let Some((parent, name)) = self.parent(&step.path)? else { return Ok(Went::Done) };
+                match rustix::fs::unlinkat(parent.fd(), name, AtFlags::REMOVEDIR) {
+                    Ok(()) | Err(Errno::NOENT) => Ok(Went::Done),
+                    // Somebody has something in it.
+                    Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::BUSY) => Ok(Went::Beaten),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Does::SetMode { after, .. } => self.set_mode(&step.path, after).map(|()| Went::Done),
+        }
+    }
+
+    fn put(&self, number: usize, step: &Step, inode: u64) -> io::Result<Went> {
+        let draft = new_name(number);
+        let is_ours = |seen: Option<Seen>| seen.is_some_and(|seen| seen.inode == inode);
+        if !is_ours(self.beside.look_at(OsStr::new(&draft))?) {
+            return Ok(Went::Done);
+        }
+        let (parent, name) = match self.parent(&step.path)? {
+            Some(found) => found,
+            None => {
+                self.make_way(&step.path)?;
+                self.parent(&step.path)?.ok_or(io::ErrorKind::NotFound)?
+            }
+        };
+        let rename = |flags| rustix::fs::renameat_with(self.beside.fd(), &draft, parent.fd(), name, flags);
+        let Some(expected) = step.expected else {
+            return match rename(RenameFlags::NOREPLACE) {
+                Ok(()) => Ok(Went::Done),
+                Err(Errno::EXIST) => Ok(Went::Beaten),
+                Err(error) => Err(error.into()),
+            };
+        };
+        match rename(RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Went::Beaten),
+            Err(error) => return Err(error.into()),
+        }
+        // Only now nobody can change it any more by its name: is it still what was looked at?
+        let old = self.beside.look_at(OsStr::new(&draft))?.ok_or(io::ErrorKind::NotFound)?;
+        let as_expected =
+            Mark::of(&old) == expected && (!old.is_folder() || self.beside.below(draft.as_bytes())?.is_empty()?);
+        if as_expected {
+            return Ok(Went::Done);
+        }
+        rename(RenameFlags::EXCHANGE)?;
+        Ok(Went::Beaten)
+    }
+
+    fn remove(&self, number: usize, step: &Step) -> io::Result<Went> {
+        let old = old_name(number);
+        if self.beside.look_at(OsStr::new(&old))?.is_some() {
+            return Ok(Went::Done);
+        }
+        let Some((parent, name)) = self.parent(&step.path)? else { return Ok(Went::Done) };
+        match rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &old, RenameFlags::NOREPLACE) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Went::Done),
+            Err(error) => return Err(error.into()),
+        }
+        let moved = self.beside.look_at(OsStr::new(&old))?.ok_or(io::ErrorKind::NotFound)?;
+        if Some(Mark::of(&moved)) == step.expected {
+            return Ok(Went::Done);
+        }
+        rustix::fs::renameat_with(self.beside.fd(), &old, parent.fd(), name, RenameFlags::NOREPLACE)?;
+        Ok(Went::Beaten)
+    }
+
+    fn undo(&self, number: usize, step: &Step) -> io::Result<()> {
+        let Some((parent, name)) = self.parent(&step.path)? else { return Ok(()) };
+        match step.does {
+            Does::Put { inode } => {
+                let draft = new_name(number);
+                let here = parent.look_at(name)?.is_some_and(|seen| seen.inode == inode);
+                if !here {
+                    return Ok(());
+                }
+                let flags = if step.expected.is_some() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+                Ok(rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &draft, flags)?)
+            }
+            Does::Remove => {
+                let old = old_name(number);
+                match self.beside.look_at(OsStr::new(&old))? {
+                    Some(_) => Ok(rustix::fs::renameat_with(
+                        self.beside.fd(),
+                        &old,
+                        parent.fd(),
+                        name,
+                        RenameFlags::NOREPLACE,
+                    )?),
+                    None => Ok(()),
+                }
+            }
+            Does::RemoveFolder { mode } => match rustix::fs::mkdirat(parent.fd(), name, Mode::from_raw_mode(mode)) {
+                Ok(()) => self.set_mode(&step.path, mode),
+                Err(Errno::EXIST) => Ok(()),
+                Err(error) => Err(error.into()),
+            },
+            Does::SetMode { before, .. } => self.set_mode(&step.path, before),
+        }
+    }
+
+    fn set_mode(&self, path: &[u8], mode: u32) -> io::Result<()> {
+        match self.root.below(path) {
+            Ok(folder) => Ok(rustix::fs::fchmod(folder.fd(), Mode::from_raw_mode(mode))?),
+            Err(error) if crate::files::is_absent(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn parent<'a>(&self, path: &'a [u8]) -> io::Result<Option<(Folder, &'a OsStr)>> {
+        match self.root.parent_of(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if crate::files::is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Folders that somebody has removed meanwhile, and that something new belongs into.
+    fn make_way(&self, path: &[u8]) -> io::Result<()> {
+        let missing: Vec<&[u8]> = ancestors(path).collect();
+        for folder in missing.into_iter().rev() {
+            let (parent, name) = self.root.parent_of(folder)?;
+            match rustix::fs::mkdirat(parent.fd(), name, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set_owner(file: std::os::fd::BorrowedFd<'_>, (user, group): (u32, u32), may_give_away: bool) -> io::Result<()> {
+    match rustix::fs::fchown(file, may_give_away.then(|| Uid::from_raw(user)), Some(Gid::from_raw(group))) {
+        // A group that one is not in: then one's own.
+        Err(Errno::PERM) if !may_give_away => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+fn set_time(file: std::os::fd::BorrowedFd<'_>, modified: i64) -> io::Result<()> {
+    let time = Timespec { tv_sec: modified.div_euclid(1_000_000_000), tv_nsec: modified.rem_euclid(1_000_000_000) };
+    Ok(rustix::fs::futimens(file, &Timestamps { last_access: time, last_modification: time })?)
+}

@@ -1,0 +1,186 @@
+//! What a change must not do unseen: everything that is shown apart, and everything that never leaves a sandbox.
+
+use crate::base::Kind;
+use crate::changes::{Difference, Part, Version};
+use crate::files::{Folder, ancestors, join, split};
+use crate::layer::{At, at};
+use crate::protected;
+
+/// Why a change is only taken when it is named, and which path it is that must be named.
+pub struct Protection {
+    pub root: Vec<u8>,
+    pub reason: String,
+}
+
+/// Paths of this very workspace that a program of the host acts on, though their names do not say so.
+pub type Linked = Vec<(Vec<u8>, String)>;
+
+/// Folders of the system's, which nobody but its owner writes to.
+const SYSTEM: &[&[u8]] = &[b"/usr/", b"/bin/", b"/sbin/", b"/lib/", b"/lib64/", b"/nix/store/", b"/gnu/store/"];
+
+pub fn protection(part: &Part, difference: &Difference<'_>) -> Option<Protection> {
+    let path = difference.path;
+    let is_folder = |version: Option<Version<'_>>| version.is_some_and(|version| version.kind() == Kind::Folder);
+    let by_name = match (is_folder(difference.was), is_folder(difference.is)) {
+        // A new mode of a folder hurts nobody.
+        (true, true) => None,
+        (false, true) if difference.was.is_none() => told(protected::protection_of_new_folder(path)),
+        _ => told(protected::protection(path)).or_else(|| {
+            protected::is_around(path).map(|reason| Protection { root: path.to_owned(), reason: reason.to_owned() })
+        }),
+    };
+    by_name
+        .or_else(|| by_link(part, path))
+        .or_else(|| bare_repository(part, path))
+        .or_else(|| leads_out(part, difference).map(|reason| Protection { root: path.to_owned(), reason }))
+}
+
+fn told(found: Option<protected::Protection>) -> Option<Protection> {
+    found.map(|found| Protection { root: found.root, reason: found.reason.to_owned() })
+}
+
+/// Why it is never taken.
+pub fn refusal(difference: &Difference<'_>) -> Option<&'static str> {
+    let Version::In(_, seen) = difference.is? else { return None };
+    match seen.kind {
+        kind if kind.is_fifo() => Some("a pipe never leaves a sandbox"),
+        kind if kind.is_socket() => Some("a socket never leaves a sandbox"),
+        kind if kind.is_char_device() || kind.is_block_device() => Some("a device never leaves a sandbox"),
+        _ => None,
+    }
+}
+
+/// What the host's own files say is acted on: links at protected names, and git's folder for hooks.
+pub fn linked(host: &Folder) -> Linked {
+    let mut found = Linked::new();
+    let names = host.names().unwrap_or_default();
+    for name in names.iter().filter(|name| protected::protection(name).is_some()) {
+        if host.look(name).ok().flatten().is_some_and(|seen| seen.is_link())
+            && let Ok(target) = host.link(name)
+            && let Some(path) = beneath(b"", &target)
+        {
+            let reason = format!("`{}` leads to it", String::from_utf8_lossy(name));
+            found.push((path, reason));
+        }
+    }
+    const LARGEST_CONFIG: u64 = 1 << 20;
+    let config = host.read(b".git/config", LARGEST_CONFIG).ok().flatten().unwrap_or_default();
+    for line in config.split(|byte| *byte == b'\n') {
+        let line = line.trim_ascii();
+        let Some(at) = line.iter().position(|byte| *byte == b'=') else { continue };
+        let (name, value) = (line[..at].trim_ascii(), line[at + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"hookspath") {
+            let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            found.extend(beneath(b"", value).map(|path| (path, "git runs it as a hook".to_owned())));
+        }
+    }
+    found
+}
+
+fn by_link(part: &Part, path: &[u8]) -> Option<Protection> {
+    let around = |root: &[u8]| path == root || ancestors(path).any(|folder| folder == root);
+    let (root, reason) = part.linked.iter().find(|(root, _)| around(root))?;
+    Some(Protection { root: root.clone(), reason: reason.clone() })
+}
+
+/// A folder with `HEAD` and `objects` in it is a repository to git, whatever it is called, and its settings and hooks
+/// are run by whoever calls git in it.
+fn bare_repository(part: &Part, path: &[u8]) -> Option<Protection> {
+    let (parent, name) = split(path);
+    let repository = match name {
+        b"config" | b"config.worktree" | b"commondir" => parent,
+        b"HEAD" => parent,
+        _ => ancestors(path).find(|folder| split(folder).1 == b"hooks").map(|folder| split(folder).0)?,
+    };
+    if ancestors(path).chain([path]).any(|folder| split(folder).1 == b".git") {
+        return None;
+    }
+    let has = |name: &[u8]| {
+        let path = join(repository, name);
+        match at(&part.view, &path) {
+            At::Here(_) => true,
+            At::Gone => false,
+            At::Untouched => part.host.look(&path).is_ok_and(|found| found.is_some()),
+        }
+    };
+    let is_one = has(b"HEAD") && (has(b"objects") || has(b"commondir")) && (has(b"refs") || has(b"commondir"));
+    is_one.then(|| Protection {
+        root: path.to_owned(),
+        reason: "its folder is a repository to git, which runs what it says".to_owned(),
+    })
+}
+
+/// A link to somewhere else: whoever writes through it later writes there.
+fn leads_out(part: &Part, difference: &Difference<'_>) -> Option<String> {
+    let is = difference.is?;
+    if is.kind() != Kind::Link {
+        return None;
+    }
+    let Ok(Some(target)) = is.contents(difference.path, u64::MAX) else {
+        return Some("nobody can tell where this link leads".to_owned());
+    };
+    let place = std::os::unix::ffi::OsStrExt::as_bytes(part.place.as_os_str());
+    let inside = match target.strip_prefix(place) {
+        Some([]) => true,
+        Some(rest) if rest[0] == b'/' => beneath(b"", &rest[1..]).is_some(),
+        _ => beneath(split(difference.path).0, &target).is_some(),
+    };
+    let of_the_system = || {
+        SYSTEM.iter().any(|root| target.starts_with(root))
+            && !target.split(|byte| *byte == b'/').any(|part| part == b"..")
+            || target == b"/dev/null"
+    };
+    if inside || of_the_system() {
+        return None;
+    }
+    Some(format!("it leads out of the workspace, to `{}`", String::from_utf8_lossy(&target)))
+}
+
+/// Where a relative target leads from a folder of the workspace; nothing if it leaves it, or could by a detour: up
+/// again from something that may itself be a link.
+fn beneath(folder: &[u8], target: &[u8]) -> Option<Vec<u8>> {
+    if target.starts_with(b"/") {
+        return None;
+    }
+    let mut path: Vec<&[u8]> = folder.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
+    let mut down = false;
+    for part in target.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if down => return None,
+            b".." => {
+                path.pop()?;
+            }
+            name => {
+                down = true;
+                path.push(name);
+            }
+        }
+    }
+    Some(path.join(&b'/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_stays_beneath_or_is_refused() {
+        let cases: &[(&str, &str, Option<&str>)] = &[
+            ("", "a", Some("a")),
+            ("x/y", "../a", Some("x/a")),
+            ("x/y", "../../a", Some("a")),
+            ("x/y", "../..", Some("")),
+            ("x/y", "../../..", None),
+            ("", "..", None),
+            ("", "../a", None),
+            ("x", "a/../b", None),
+            ("x", "./a//b/.", Some("x/a/b")),
+            ("", "/etc", None),
+        ];
+        for (folder, target, path) in cases {
+            let found = beneath(folder.as_bytes(), target.as_bytes());
+            assert_eq!(found.as_deref(), path.map(str::as_bytes), "{folder} {target}");
+        }
+    }
+}

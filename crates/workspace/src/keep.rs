@@ -1,0 +1,316 @@
+//! Operations on layers: snapshot, roll back, fork, discard, remove, collect. Each moves names around; none reads or
+//! copies what is in a layer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use model::{Collected, KeptSandbox, Removed, Shown, Watch};
+
+use crate::base;
+use crate::error::{Error, MOST_LAYERS, Result, cannot};
+use crate::files::Folder;
+use crate::record::{Record, Snapshot};
+use crate::session::{checked_name, look_at_last_run, make_layer, open_layers, view_of};
+use crate::state::State;
+use crate::store::{Store, new_id, now};
+
+/// What people and programs are told of a sandbox.
+pub fn told(store: &Store, record: &Record, running: bool) -> KeptSandbox {
+    let mut disk = 0;
+    let mut trouble = None;
+    for layer in record.needed().collect::<BTreeSet<_>>() {
+        match size(&store.layer(layer)) {
+            Ok(bytes) => disk += bytes,
+            Err(error) => trouble = Some(error.to_string()),
+        }
+    }
+    KeptSandbox {
+        id: record.id.clone(),
+        name: record.name.clone(),
+        running,
+        created: record.created / 1000,
+        used: record.used / 1000,
+        command: record.command.clone(),
+        workspaces: record.workspaces.iter().map(|workspace| Shown(workspace.path())).collect(),
+        snapshots: record
+            .snapshots
+            .iter()
+            .map(|snapshot| model::Snapshot { name: snapshot.name.clone(), created: snapshot.created / 1000 })
+            .collect(),
+        disk,
+        made: record.made,
+        trouble,
+    }
+}
+
+/// Freezes what is there; the sandbox goes on in a new layer over it. `record` is locked by the caller.
+pub fn snapshot(
+    store: &Store,
+    state: &mut State,
+    record: &mut Record,
+    name: Option<&str>,
+    watch: &dyn Watch,
+) -> Result<String> {
+    let name = match name {
+        Some(name) => checked_snapshot(record, name)?,
+        None => (1..).map(|number| format!("s{number}")).find(|name| !has(record, name)).unwrap_or_default(),
+    };
+    look_at_last_run(store, state, record)?;
+    freeze(store, record, watch)?;
+    let frozen = record.layers[..record.layers.len() - 1].to_vec();
+    record.snapshots.push(Snapshot { name: name.clone(), created: now(), layers: frozen });
+    record.made = true;
+    record.used = now();
+    saved(store, state, record)?;
+    Ok(name)
+}
+
+fn has(record: &Record, name: &str) -> bool {
+    record.snapshots.iter().any(|snapshot| snapshot.name == name)
+}
+
+fn checked_snapshot(record: &Record, name: &str) -> Result<String> {
+    let name = checked_name(name)?;
+    match has(record, &name) {
+        true => Err(Error::SnapshotTaken { sandbox: record.shown(), name }),
+        false => Ok(name),
+    }
+}
+
+/// A new, empty layer on top.
+fn freeze(store: &Store, record: &mut Record, watch: &dyn Watch) -> Result<()> {
+    if record.layers.len() >= MOST_LAYERS {
+        return Err(Error::TooManyLayers(record.shown()));
+    }
+    record.layers.push(new_id()?);
+    make_layer(store, record, watch).map(drop)
+}
+
+/// Saves a record whose topmost layer is new; without it, the layer is removed again.
+fn saved(store: &Store, state: &mut State, record: &Record) -> Result<()> {
+    let saved = state.save(record, &BTreeMap::new());
+    if saved.is_err() {
+        store.remove_layer(record.top())?;
+    }
+    saved
+}
+
+/// Back to a snapshot, or the newest. What was done since is gone.
+pub fn roll_back(
+    store: &Store,
+    state: &mut State,
+    record: &mut Record,
+    name: Option<&str>,
+    watch: &dyn Watch,
+) -> Result<String> {
+    look_at_last_run(store, state, record)?;
+    let found = match name {
+        None => record.snapshots.last(),
+        Some(name) => record.snapshots.iter().find(|snapshot| snapshot.name == name),
+    };
+    let Some(found) = found.cloned() else {
+        let known: Vec<String> = record.snapshots.iter().map(|snapshot| snapshot.name.clone()).collect();
+        return Err(match name {
+            Some(name) if !known.is_empty() => {
+                Error::NoSuchSnapshot { sandbox: record.shown(), name: name.to_owned(), known }
+            }
+            _ => Error::NoSnapshots(record.shown()),
+        });
+    };
+    let before = record.layers.clone();
+    start_over(store, state, record, found.layers, watch)?;
+    store.remove_layers(state, before)?;
+    Ok(found.name)
+}
+
+/// Throws all changes away.
+pub fn discard(store: &Store, state: &mut State, record: &mut Record, watch: &dyn Watch) -> Result<()> {
+    record.moment = None;
+    let before = record.layers.clone();
+    start_over(store, state, record, Vec::new(), watch)?;
+    store.remove_layers(state, before)
+}
+
+/// The record goes on over these layers, with a new one on top.
+fn start_over(
+    store: &Store,
+    state: &mut State,
+    record: &mut Record,
+    layers: Vec<String>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    record.layers = layers;
+    record.layers.push(new_id()?);
+    record.used = now();
+    make_layer(store, record, watch)?;
+    saved(store, state, record)?;
+    for number in 0..record.workspaces.len() {
+        let layers = open_layers(store, record, number)?;
+        let view = view_of(store, record, number, &layers)?;
+        let stale = base::stale(&view, &state.bases(&record.id, number)?);
+        if !stale.is_empty() {
+            state.forget_bases(&record.id, number, &stale)?;
+        }
+    }
+    Ok(())
+}
+
+pub fn remove(store: &Store, state: &mut State, record: &Record) -> Result<()> {
+    state.remove(&record.id)?;
+    store.remove_layers(state, record.needed().cloned().collect::<BTreeSet<_>>())
+}
+
+/// Sandboxes that begin where this one is.
+pub fn fork(
+    store: &Store,
+    state: &mut State,
+    record: &mut Record,
+    count: usize,
+    watch: &dyn Watch,
+) -> Result<Vec<Record>> {
+    look_at_last_run(store, state, record)?;
+    freeze(store, record, watch)?;
+    record.made = true;
+    record.used = now();
+    saved(store, state, record)?;
+    let mut bases = BTreeMap::new();
+    for number in 0..record.workspaces.len() {
+        bases.insert(number, state.bases(&record.id, number)?);
+    }
+    let frozen = &record.layers[..record.layers.len() - 1];
+    let mut forks = Vec::with_capacity(count);
+    for number in 1..=count {
+        let name = record.name.as_ref().map(|name| fork_name(name, number));
+        let mut layers = frozen.to_vec();
+        layers.push(new_id()?);
+        let now = now();
+        let mut fork = Record {
+            id: new_id()?,
+            name,
+            made: true,
+            created: now,
+            used: now,
+            layers,
+            snapshots: Vec::new(),
+            ..record.clone()
+        };
+        make_layer(store, &fork, watch)?;
+        match state.save(&fork, &bases) {
+            Err(Error::Taken(_)) => {
+                fork.name = None;
+                state.save(&fork, &bases)?;
+            }
+            done => done?,
+        }
+        forks.push(fork);
+    }
+    Ok(forks)
+}
+
+fn fork_name(name: &str, number: usize) -> String {
+    let start: String = name.chars().take(56).collect();
+    format!("{start}-{number}")
+}
+
+/// Removes sandboxes that were not used for so long, and what nobody refers to.
+pub fn collect(store: &Store, state: &mut State, older_than: u64, only_tell: bool) -> Result<Collected> {
+    let mut collected = Collected::default();
+    let deadline = now().saturating_sub(older_than.saturating_mul(1000));
+    let records = store.records(state)?;
+    for (record, running) in &records {
+        if *running || record.used > deadline {
+            continue;
+        }
+        if !only_tell {
+            // Whoever uses it this very moment keeps it.
+            let Ok(_lock) = store.lock(state, &record.id) else { continue };
+            state.remove(&record.id)?;
+        }
+        let command =
+            if record.command.is_empty() { String::new() } else { format!(" (`{}`)", record.command.join(" ")) };
+        collected.removed.push(Removed { what: format!("sandbox {}{command}", record.shown()), bytes: 0 });
+    }
+    let kept: BTreeSet<String> = match only_tell {
+        true => records
+            .iter()
+            .filter(|(record, running)| *running || record.used > deadline)
+            .flat_map(|(record, _)| record.needed().cloned())
+            .collect(),
+        false => state.records()?.iter().flat_map(|record| record.needed().cloned()).collect(),
+    };
+    for id in store.layer_names()? {
+        if kept.contains(&id) || store.is_locked(&id) {
+            continue;
+        }
+        let bytes = size(&store.layer(&id)).map_err(cannot("measure", store.layer(&id)))?;
+        collected.bytes += bytes;
+        collected.removed.push(Removed { what: format!("layer {}", id.get(..8).unwrap_or(&id)), bytes });
+        if !only_tell {
+            store.remove_layer(&id)?;
+        }
+    }
+    if !only_tell {
+        collect_blobs(store, state, &mut collected)?;
+    }
+    collected.foreign = foreign(store)?;
+    Ok(collected)
+}
+
+fn collect_blobs(store: &Store, state: &State, collected: &mut Collected) -> Result<()> {
+    let needed: BTreeSet<String> = state.hashes()?.iter().map(ToString::to_string).collect();
+    let path = store.blobs().folder().to_owned();
+    let Ok(folder) = Folder::open(&path) else { return Ok(()) };
+    for name in folder.names().map_err(cannot("list", &path))? {
+        let Ok(text) = String::from_utf8(name.clone()) else { continue };
+        let is_blob = text.len() >= 64 && text.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
+        if is_blob && !needed.contains(&text) {
+            collected.bytes += folder.look(&name).ok().flatten().map_or(0, |seen| seen.bytes);
+            std::fs::remove_file(path.join(&text)).map_err(cannot("remove", path.join(&text)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What lies in our folder and is not ours.
+fn foreign(store: &Store) -> Result<Vec<Shown>> {
+    let mut foreign = Vec::new();
+    let ours = |name: &[u8]| name.starts_with(b"state.sqlite") || matches!(name, b"layers" | b"blobs" | b"apply.lock");
+    for (path, known) in [(store.folder().to_owned(), true), (store.layers(), false)] {
+        let Ok(folder) = Folder::open(&path) else { continue };
+        for name in folder.names().map_err(cannot("list", &path))? {
+            let text = String::from_utf8_lossy(&name);
+            let is_ours = if known { ours(&name) } else { crate::store::is_id(&text) };
+            if !is_ours {
+                foreign.push(Shown(path.join(crate::changes::shown(&name))));
+            }
+        }
+    }
+    Ok(foreign)
+}
+
+/// Bytes that a tree takes on disk.
+pub fn size(path: &Path) -> std::io::Result<u64> {
+    let root = Folder::open(path)?;
+    let mut bytes = 0;
+    let mut waiting = vec![Vec::new()];
+    while let Some(path) = waiting.pop() {
+        let folder = match root.below(&path) {
+            Ok(folder) => folder,
+            // The kernel's own, which it closes to everybody; or gone.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied || crate::files::is_absent(&error) => {
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for name in folder.names()? {
+            let Some(seen) = folder.look_at(std::os::unix::ffi::OsStrExt::from_bytes(name.as_slice()))? else {
+                continue;
+            };
+            bytes += seen.bytes;
+            if seen.is_folder() {
+                waiting.push(crate::files::join(&path, &name));
+            }
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,278 @@
+//! The one file that remembers: sandboxes, what their files were before, and takings under way. SQLite holds it
+//! together when many belljars write at once, and when one is killed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+
+use crate::base::{Base, Bases, Kind};
+use crate::blobs::Hash;
+use crate::error::{Error, Result};
+use crate::record::Record;
+
+pub struct State {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// `bell`, as a number: so that nobody takes another program's file for ours.
+const APPLICATION: i64 = 0x6265_6c6c;
+const VERSION: i64 = 1;
+const SCHEMA: &str = "
+    CREATE TABLE sandbox (id TEXT PRIMARY KEY, name TEXT UNIQUE, used INTEGER NOT NULL, record TEXT NOT NULL);
+    CREATE TABLE base (
+        sandbox TEXT NOT NULL REFERENCES sandbox ON DELETE CASCADE,
+        workspace INTEGER NOT NULL,
+        path BLOB NOT NULL,
+        known INTEGER NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL, size INTEGER NOT NULL,
+        modified INTEGER NOT NULL, changed INTEGER NOT NULL, inode INTEGER NOT NULL, hash BLOB,
+        PRIMARY KEY (sandbox, workspace, path)
+    ) WITHOUT ROWID;
+    CREATE TABLE journal (id TEXT PRIMARY KEY, sandbox TEXT NOT NULL, committing INTEGER NOT NULL, plan TEXT NOT NULL);
+";
+
+impl State {
+    /// Opens the state in a folder of ours, and makes it if there is none.
+    pub fn open(folder: &Path) -> Result<State> {
+        let path = folder.join("state.sqlite");
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let unusable = |why: String| Error::State { path: path.clone(), why };
+        let open = || -> rusqlite::Result<Connection> {
+            let connection = Connection::open_with_flags(&path, flags)?;
+            connection.busy_timeout(Duration::from_secs(30))?;
+            // The last to leave would otherwise write all of it back, and wait for the disk.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+            // Whoever opens it reads all that was not written back.
+            connection.pragma_update(None, "wal_autocheckpoint", 100)?;
+            Ok(connection)
+        };
+        let connection = open().map_err(|error| unusable(error.to_string()))?;
+        let mut state = State { connection, path: path.clone() };
+        state.prepare()?;
+        Ok(state)
+    }
+
+    fn prepare(&mut self) -> Result<()> {
+        let number = |state: &State, name: &str| -> Result<i64> {
+            state.tried(state.connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)))
+        };
+        match (number(self, "application_id")?, number(self, "user_version")?) {
+            (APPLICATION, VERSION) => return Ok(()),
+            (APPLICATION, newer) if newer > VERSION => {
+                return Err(
+                    self.unusable(format!("a newer belljar wrote it (version {newer}; this one knows {VERSION})"))
+                );
+            }
+            (0, 0) => {}
+            _ => return Err(self.unusable("it is another program's".to_owned())),
+        }
+        let path = self.path.clone();
+        let foreign = |why: rusqlite::Error| Error::State { path: path.clone(), why: why.to_string() };
+        let make = |connection: &mut Connection| -> rusqlite::Result<bool> {
+            connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // Another may have made it while we waited.
+            if change.query_row("PRAGMA application_id", [], |row| row.get::<_, i64>(0))? == APPLICATION {
+                return Ok(true);
+            }
+            if change.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? > 0 {
+                return Ok(false);
+            }
+            change.execute_batch(SCHEMA)?;
+            change.pragma_update(None, "application_id", APPLICATION)?;
+            change.pragma_update(None, "user_version", VERSION)?;
+            change.commit()?;
+            Ok(true)
+        };
+        match make(&mut self.connection).map_err(foreign)? {
+            true => Ok(()),
+            false => Err(self.unusable("it is another program's".to_owned())),
+        }
+    }
+
+    fn unusable(&self, why: String) -> Error {
+        Error::State { path: self.path.clone(), why }
+    }
+
+    fn tried<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
+        result.map_err(|error| self.unusable(error.to_string()))
+    }
+
+    /// All of them, the one that was used last first.
+    pub fn records(&self) -> Result<Vec<Record>> {
+        let read = || -> rusqlite::Result<Vec<(String, String)>> {
+            let mut query = self.connection.prepare("SELECT id, record FROM sandbox ORDER BY used DESC, rowid DESC")?;
+            query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        };
+        self.tried(read())?.iter().map(|(id, text)| self.understand(id, text)).collect()
+    }
+
+    pub fn record(&self, id: &str) -> Result<Option<Record>> {
+        let text: Option<String> = self.tried(
+            self.connection.query_row("SELECT record FROM sandbox WHERE id = ?1", [id], |row| row.get(0)).optional(),
+        )?;
+        text.map(|text| self.understand(id, &text)).transpose()
+    }
+
+    fn understand(&self, id: &str, text: &str) -> Result<Record> {
+        serde_json::from_str(text).map_err(|error| self.unusable(format!("sandbox {id} can't be understood: {error}")))
+    }
+
+    /// Remembers a sandbox and, for each workspace by its number, what its files were before.
+    pub fn save(&mut self, record: &Record, bases: &BTreeMap<usize, Bases>) -> Result<()> {
+        let text = serde_json::to_string(record).map_err(|error| self.unusable(error.to_string()))?;
+        let path = self.path.clone();
+        let save = |connection: &mut Connection| -> rusqlite::Result<()> {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            change.execute(
+                "INSERT INTO sandbox (id, name, used, record) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (id) DO UPDATE SET name = ?2, used = ?3, record = ?4",
+                params![record.id, record.name, record.used as i64, text],
+            )?;
+            for (workspace, bases) in bases {
+                insert_bases(&change, &record.id, *workspace, bases)?;
+            }
+            change.commit()
+        };
+        match save(&mut self.connection) {
+            Ok(()) => Ok(()),
+            Err(rusqlite::Error::SqliteFailure(error, _))
+                if error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE =>
+            {
+                Err(Error::Taken(record.shown()))
+            }
+            Err(error) => Err(Error::State { path, why: error.to_string() }),
+        }
+    }
+
+    pub fn bases(&self, sandbox: &str, workspace: usize) -> Result<Bases> {
+        let read = || -> rusqlite::Result<Bases> {
+            let mut query = self.connection.prepare(
+                "SELECT path, known, kind, mode, size, modified, changed, inode, hash FROM base
+                 WHERE sandbox = ?1 AND workspace = ?2",
+            )?;
+            let rows = query.query_map(params![sandbox, workspace as i64], |row| {
+                let base = Base {
+                    known: row.get(1)?,
+                    kind: match row.get::<_, i64>(2)? {
+                        0 => Kind::File,
+                        1 => Kind::Folder,
+                        2 => Kind::Link,
+                        _ => Kind::Special,
+                    },
+                    mode: row.get(3)?,
+                    size: row.get::<_, i64>(4)? as u64,
+                    modified: row.get(5)?,
+                    changed: row.get(6)?,
+                    inode: row.get::<_, i64>(7)? as u64,
+                    hash: row.get::<_, Option<Vec<u8>>>(8)?.as_deref().and_then(Hash::read),
+                };
+                Ok((row.get(0)?, base))
+            })?;
+            rows.collect()
+        };
+        self.tried(read())
+    }
+
+    /// Forgets some of what files were before.
+    pub fn forget_bases(&mut self, sandbox: &str, workspace: usize, paths: &[Vec<u8>]) -> Result<()> {
+        let path = self.path.clone();
+        let forget = |connection: &mut Connection| -> rusqlite::Result<()> {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for path in paths {
+                change.execute(
+                    "DELETE FROM base WHERE sandbox = ?1 AND workspace = ?2 AND path = ?3",
+                    params![sandbox, workspace as i64, path],
+                )?;
+            }
+            change.commit()
+        };
+        forget(&mut self.connection).map_err(|error| Error::State { path, why: error.to_string() })
+    }
+
+    pub fn remove(&mut self, sandbox: &str) -> Result<()> {
+        let removed = self.connection.execute("DELETE FROM sandbox WHERE id = ?1", [sandbox]).map(drop);
+        self.tried(removed)
+    }
+
+    /// Hashes of contents that somebody may still need.
+    pub fn hashes(&self) -> Result<Vec<Hash>> {
+        let read = || -> rusqlite::Result<Vec<Vec<u8>>> {
+            let mut query = self.connection.prepare("SELECT DISTINCT hash FROM base WHERE hash IS NOT NULL")?;
+            query.query_map([], |row| row.get(0))?.collect()
+        };
+        Ok(self.tried(read())?.iter().filter_map(|bytes| Hash::read(bytes)).collect())
+    }
+
+    /// Journals of takings that have not come to their end: id, whether it is past the point of no return, plan.
+    pub fn journals(&self) -> Result<Vec<(String, bool, String)>> {
+        let read = || -> rusqlite::Result<Vec<(String, bool, String)>> {
+            let mut query = self.connection.prepare("SELECT id, committing, plan FROM journal ORDER BY rowid")?;
+            query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        };
+        self.tried(read())
+    }
+
+    pub fn write_journal(&mut self, id: &str, sandbox: &str, committing: bool, plan: &str) -> Result<()> {
+        let write = || -> rusqlite::Result<()> {
+            // Before anything of it happens, it is on the disk.
+            self.connection.pragma_update(None, "synchronous", "FULL")?;
+            self.connection.execute(
+                "INSERT INTO journal (id, sandbox, committing, plan) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (id) DO UPDATE SET committing = ?3, plan = ?4",
+                params![id, sandbox, committing, plan],
+            )?;
+            self.connection.pragma_update(None, "synchronous", "NORMAL")
+        };
+        self.tried(write())
+    }
+
+    pub fn end_journal(&mut self, id: &str) -> Result<()> {
+        let ended = self.connection.execute("DELETE FROM journal WHERE id = ?1", [id]).map(drop);
+        self.tried(ended)
+    }
+}
+
+fn insert_bases(
+    change: &rusqlite::Transaction<'_>,
+    sandbox: &str,
+    workspace: usize,
+    bases: &Bases,
+) -> rusqlite::Result<()> {
+    let mut insert = change.prepare(
+        "INSERT OR REPLACE INTO base (sandbox, workspace, path, known, kind, mode, size, modified, changed, inode, hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?;
+    for (path, base) in bases {
+        let Base { known, kind, mode, size, modified, changed, inode, hash } = base;
+        let kind = match kind {
+            Kind::File => 0,
+            Kind::Folder => 1,
+            Kind::Link => 2,
+            Kind::Special => 3,
+        };
+        insert.execute(params![
+            sandbox,
+            workspace as i64,
+            path,
+            known,
+            kind,
+            mode,
+            *size as i64,
+            modified,
+            changed,
+            *inode as i64,
+            hash.map(|hash| hash.0.to_vec())
+        ])?;
+    }
+    Ok(())
+}

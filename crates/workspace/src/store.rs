@@ -1,0 +1,263 @@
+//! Where everything is kept: one folder of the user's, with the state, the layers and the blobs in it.
+//!
+//! A run that changes nothing never opens the state: its layer holds its own record, and is gone with it. So a start
+//! stays fast, and what a killed belljar leaves is found by the next.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode};
+use rustix::io::Errno;
+
+use crate::blobs::Blobs;
+use crate::error::{Error, Result, cannot};
+use crate::files::Folder;
+use crate::record::Record;
+use crate::remove;
+use crate::state::State;
+
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// A sandbox that nobody else uses while this is held.
+pub struct Locked {
+    pub record: Record,
+    /// Its topmost layer: the lock is on this.
+    layer: Folder,
+}
+
+/// The name of the record that a layer holds until the state knows of it.
+pub const CLAIM: &str = "claim";
+
+impl Store {
+    /// In the user's folder for state, by the usual variables.
+    pub fn of_the_user() -> Option<Store> {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let folder = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")))?;
+        Some(Store::at(folder.join("belljar")))
+    }
+
+    pub fn at(folder: PathBuf) -> Store {
+        Store { folder }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn layers(&self) -> PathBuf {
+        self.folder.join("layers")
+    }
+
+    pub fn layer(&self, id: &str) -> PathBuf {
+        self.layers().join(id)
+    }
+
+    pub fn blobs(&self) -> Blobs {
+        Blobs::at(self.folder.join("blobs"))
+    }
+
+    /// The folder is there, free of links, and nobody else's.
+    pub fn ready(&mut self) -> Result<()> {
+        let layers = self.layers();
+        let make = || -> io::Result<()> {
+            use std::os::unix::fs::DirBuilderExt;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&layers)
+        };
+        let seen = match Folder::open(&self.folder).and_then(|folder| folder.seen()) {
+            Ok(seen) => seen,
+            Err(_) => {
+                make().map_err(cannot("make", &layers))?;
+                self.folder = std::fs::canonicalize(&self.folder).map_err(cannot("find", &self.folder))?;
+                let opened = Folder::open(&self.folder).and_then(|folder| folder.seen());
+                opened.map_err(cannot("open", &self.folder))?
+            }
+        };
+        let us = rustix::process::geteuid().as_raw();
+        if seen.owner.0 != us {
+            let why = format!("it belongs to user {}, and you are user {us}", seen.owner.0);
+            return Err(Error::State { path: self.folder.clone(), why });
+        }
+        if seen.mode & 0o022 != 0 {
+            return Err(Error::State { path: self.folder.clone(), why: "others may write to it".to_owned() });
+        }
+        Ok(())
+    }
+
+    pub fn state(&self) -> Result<State> {
+        State::open(&self.folder)
+    }
+
+    /// All records, the one that was used last first, and whether each runs now. What earlier belljars could not
+    /// write down any more is written down first.
+    pub fn records(&self, state: &mut State) -> Result<Vec<(Record, bool)>> {
+        let live = self.adopt(state)?;
+        let mut records = Vec::new();
+        for record in live {
+            records.push((record, true));
+        }
+        for record in state.records()? {
+            if !records.iter().any(|(known, _): &(Record, bool)| known.id == record.id) {
+                let running = self.is_locked(record.top());
+                records.push((record, running));
+            }
+        }
+        records.sort_by_key(|(record, _)| std::cmp::Reverse(record.used));
+        Ok(records)
+    }
+
+    /// Takes the records of layers whose makers are gone into the state; returns those whose makers live.
+    fn adopt(&self, state: &mut State) -> Result<Vec<Record>> {
+        let mut live = Vec::new();
+        for id in self.layer_names()? {
+            let claim = self.layer(&id).join(CLAIM);
+            let text = match std::fs::read(&claim) {
+                Ok(text) => text,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(cannot("read", claim)(error)),
+            };
+            // A belljar that was killed while it wrote this had not begun anything.
+            let Ok(record) = serde_json::from_slice::<Record>(&text) else { continue };
+            match self.lock_layer(&id) {
+                Ok(_lock) => {
+                    state.save(&record, &Default::default())?;
+                    self.unclaim(&id)?;
+                }
+                Err(Errno::WOULDBLOCK) => live.push(record),
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(cannot("lock", self.layer(&id))(error)),
+            }
+        }
+        Ok(live)
+    }
+
+    /// The state knows of this layer now.
+    pub fn unclaim(&self, id: &str) -> Result<()> {
+        let claim = self.layer(id).join(CLAIM);
+        match std::fs::remove_file(&claim) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", claim)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds the one that `which` means: an id or the start of one, a name, or `last`.
+    pub fn find(&self, state: &mut State, which: &str) -> Result<(Record, bool)> {
+        let mut records = self.records(state)?;
+        if which == "last" {
+            return if records.is_empty() { Err(Error::None) } else { Ok(records.swap_remove(0)) };
+        }
+        if let Some(at) = records.iter().position(|(record, _)| record.name.as_deref() == Some(which)) {
+            return Ok(records.swap_remove(at));
+        }
+        let mut found: Vec<_> = records.into_iter().filter(|(record, _)| record.id.starts_with(which)).collect();
+        match found.len() {
+            _ if which.is_empty() => Err(Error::NoSuch(which.to_owned())),
+            0 => Err(Error::NoSuch(which.to_owned())),
+            1 => Ok(found.swap_remove(0)),
+            _ => {
+                let candidates = found.iter().map(|(record, _)| record.id[..12.min(record.id.len())].to_owned());
+                Err(Error::Ambiguous { which: which.to_owned(), candidates: candidates.collect() })
+            }
+        }
+    }
+
+    /// Finds one and keeps others from using it meanwhile.
+    pub fn lock(&self, state: &mut State, which: &str) -> Result<Locked> {
+        let (record, _) = self.find(state, which)?;
+        let busy = |record: &Record| Error::Busy(record.shown());
+        let layer = match self.lock_layer(record.top()) {
+            Ok(layer) => layer,
+            Err(Errno::WOULDBLOCK) => return Err(busy(&record)),
+            Err(error) => return Err(cannot("open", self.layer(record.top()))(error)),
+        };
+        // Somebody may have gone on with it between our look and our lock.
+        match state.record(&record.id)? {
+            None => Err(Error::NoSuch(which.to_owned())),
+            Some(now) if now.top() != record.top() => Err(busy(&record)),
+            Some(now) => Ok(Locked { record: now, layer }),
+        }
+    }
+
+    /// Makes a layer with a pair of folders for each workspace, and keeps it for ourselves.
+    pub fn make_layer(&self, id: &str) -> Result<Folder> {
+        let path = self.layer(id);
+        let make = || -> std::result::Result<Folder, Errno> {
+            rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700))?;
+            self.lock_layer(id)
+        };
+        make().map_err(cannot("make", &path))
+    }
+
+    fn lock_layer(&self, id: &str) -> std::result::Result<Folder, Errno> {
+        let folder =
+            Folder::open(&self.layer(id)).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        rustix::fs::flock(folder.fd(), FlockOperation::NonBlockingLockExclusive)?;
+        Ok(folder)
+    }
+
+    pub fn is_locked(&self, id: &str) -> bool {
+        matches!(self.lock_layer(id), Err(Errno::WOULDBLOCK))
+    }
+
+    /// What is in the folder of layers.
+    pub fn layer_names(&self) -> Result<BTreeSet<String>> {
+        let path = self.layers();
+        let folder = match Folder::open(&path) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+            Err(error) => return Err(cannot("open", path)(error)),
+        };
+        let names = folder.names().map_err(cannot("list", path))?;
+        Ok(names.into_iter().filter_map(|name| String::from_utf8(name).ok()).filter(|name| is_id(name)).collect())
+    }
+
+    /// Removes layers that no other record needs.
+    pub fn remove_layers(&self, state: &State, ids: impl IntoIterator<Item = String>) -> Result<()> {
+        let needed: BTreeSet<String> = state.records()?.iter().flat_map(|record| record.needed().cloned()).collect();
+        for id in ids {
+            if !needed.contains(&id) {
+                self.remove_layer(&id)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn remove_layer(&self, id: &str) -> Result<()> {
+        let path = self.layers();
+        let folder = Folder::open(&path).map_err(cannot("open", &path))?;
+        remove::tree(folder.fd(), OsStr::from_bytes(id.as_bytes())).map_err(cannot("remove", path.join(id)))
+    }
+}
+
+/// As we make them: 32 digits.
+pub fn is_id(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// 128 bits that nobody can guess.
+pub fn new_id() -> Result<String> {
+    let mut bytes = [0u8; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let more = rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty());
+        filled += more.map_err(cannot("read", "/dev/urandom"))?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Milliseconds since 1970.
+pub fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl Locked {
+    pub fn into_parts(self) -> (Record, Folder) {
+        (self.record, self.layer)
+    }
+}

@@ -1,0 +1,286 @@
+//! What the engine asks of this room, and nothing else: each call opens what it needs, and leaves nothing open.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::{Changes, Collected, KeptSandbox, Place, Request, Stack, Taken, Taking, Trouble, Watch};
+
+use crate::apply::{self, Turn};
+use crate::changes::{Side, described, pairs, write_patch};
+use crate::error::{Error, Result};
+use crate::record::Record;
+use crate::session::{self, Session, Wish};
+use crate::state::State;
+use crate::store::Store;
+use crate::{copied, keep};
+
+/// A run under way over layers.
+pub type Run = Session;
+
+pub struct Workspaces {
+    folder: Option<PathBuf>,
+    watch: Box<dyn Watch>,
+}
+
+/// How layers are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// Laid over the real files by the kernel, or copied where that is known not to work.
+    Best,
+    Copies,
+}
+
+impl Workspaces {
+    /// In the user's folder for state.
+    pub fn of_the_user(watch: Box<dyn Watch>) -> Workspaces {
+        Workspaces { folder: Store::of_the_user().map(|store| store.folder().to_owned()), watch }
+    }
+
+    pub fn at(folder: PathBuf, watch: Box<dyn Watch>) -> Workspaces {
+        Workspaces { folder: Some(folder), watch }
+    }
+
+    pub fn watch(&self) -> &dyn Watch {
+        self.watch.as_ref()
+    }
+
+    fn store(&self) -> Result<Store> {
+        let folder = self.folder.clone().ok_or_else(|| Error::State {
+            path: "$HOME/.local/state".into(),
+            why: "neither XDG_STATE_HOME nor HOME is set".to_owned(),
+        })?;
+        let mut store = Store::at(folder);
+        store.ready()?;
+        Ok(store)
+    }
+
+    fn open(&self) -> Result<(Store, State)> {
+        let store = self.store()?;
+        let state = store.state()?;
+        Ok((store, state))
+    }
+
+    /// The same, after whatever was cut off is finished or undone.
+    fn open_to_change(&self) -> Result<(Store, State)> {
+        let (store, mut state) = self.open()?;
+        if !state.journals()?.is_empty() {
+            let turn = Turn::take(&store)?;
+            for said in apply::recover(&turn, &mut state, self.watch())? {
+                self.watch.warn(&said);
+            }
+        }
+        Ok((store, state))
+    }
+
+    /// Whether layers have to be copies here, with what is said about that.
+    fn copies(&self, store: &Store, means: Means) -> bool {
+        let why = match means {
+            Means::Best => copied::needed(store),
+            Means::Copies => Some("the kernel can't lay changes over these files".to_owned()),
+        };
+        if let Some(why) = &why {
+            self.watch.warn(&format!(
+                "{why}: the workspace is copied as a whole, which takes time and space; fix: see `belljar doctor`"
+            ));
+        }
+        why.is_some()
+    }
+
+    /// Layers for one run over these places.
+    pub fn begin(
+        &self,
+        places: &[&Place],
+        request: &Request,
+        from: &Path,
+        means: Means,
+    ) -> std::result::Result<Run, Trouble> {
+        let store = self.store()?;
+        let copied = self.copies(&store, means);
+        Ok(Session::begin(&store, &Wish { places, request, from, copied }, self.watch())?)
+    }
+
+    /// Where layers would be, for whoever only wants to know.
+    pub fn preview(&self, places: &[&Place]) -> std::result::Result<Vec<Stack>, Trouble> {
+        let folder = self.folder.clone().unwrap_or_else(|| "/".into());
+        let stack = |(number, place): (usize, &&Place)| Stack {
+            place: place.path.clone(),
+            kept: model::Kept::Overlay {
+                earlier: Vec::new(),
+                layer: folder.join("layers/ID").join(number.to_string()),
+            },
+        };
+        Ok(places.iter().enumerate().map(stack).collect())
+    }
+
+    pub fn create(
+        &self,
+        places: &[&Place],
+        request: &Request,
+        from: &Path,
+        name: Option<&str>,
+    ) -> std::result::Result<KeptSandbox, Trouble> {
+        let (store, mut state) = self.open()?;
+        let copied = self.copies(&store, Means::Best);
+        let record = Session::create(&store, &mut state, &Wish { places, request, from, copied }, name, self.watch())?;
+        Ok(keep::told(&store, &record, false))
+    }
+
+    /// The request for a run in a kept sandbox.
+    pub fn request(&self, which: &str, request: &Request) -> std::result::Result<Request, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (record, _) = store.find(&mut state, which)?;
+        Ok(record.settings.request(&record.workspaces, request))
+    }
+
+    pub fn resume(&self, which: &str, request: &Request) -> std::result::Result<Run, Trouble> {
+        let (store, mut state) = self.open()?;
+        Ok(Session::resume(&store, &mut state, which, request)?)
+    }
+
+    pub fn list(&self) -> std::result::Result<Vec<KeptSandbox>, Trouble> {
+        let (store, mut state) = self.open()?;
+        let records = store.records(&mut state)?;
+        Ok(records.iter().map(|(record, running)| keep::told(&store, record, *running)).collect())
+    }
+
+    pub fn find(&self, which: &str) -> std::result::Result<KeptSandbox, Trouble> {
+        let (store, mut state) = self.open()?;
+        let (record, running) = store.find(&mut state, which)?;
+        Ok(keep::told(&store, &record, running))
+    }
+
+    /// A sandbox that may run meanwhile; its changes as they are now.
+    fn side(&self, store: &Store, state: &mut State, which: &str) -> Result<Side> {
+        let (mut record, running) = store.find(state, which)?;
+        if !running {
+            // Whoever begins a run with it this moment looks itself.
+            match store.lock(state, &record.id) {
+                Ok(locked) => {
+                    let (locked, _lock) = locked.into_parts();
+                    record = locked;
+                    session::look_at_last_run(store, state, &mut record)?;
+                }
+                Err(Error::Busy(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Side::of(store, state, &record)
+    }
+
+    pub fn changes(&self, which: &str, paths: &[PathBuf]) -> std::result::Result<Changes, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let side = self.side(&store, &mut state, which)?;
+        Ok(Changes { sandbox: side.record.shown(), changes: side.changes(paths)? })
+    }
+
+    pub fn compare(&self, which: &str, other: &str, paths: &[PathBuf]) -> std::result::Result<Changes, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let one = self.side(&store, &mut state, which)?;
+        let other = self.side(&store, &mut state, other)?;
+        let mut changes = Vec::new();
+        for (before, after) in pairs(&one, &other)? {
+            let wanted = wanted_in(&other, after, paths)?;
+            if let Some(wanted) = wanted {
+                changes.extend(described(after, before.against(after, &wanted)?)?);
+            }
+        }
+        Ok(Changes { sandbox: format!("{} against {}", other.record.shown(), one.record.shown()), changes })
+    }
+
+    pub fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> std::result::Result<Vec<u8>, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let one = self.side(&store, &mut state, which)?;
+        let Some(other) = other else { return Ok(one.patch(paths)?) };
+        let other = self.side(&store, &mut state, other)?;
+        let mut out = Vec::new();
+        for (before, after) in pairs(&one, &other)? {
+            if let Some(wanted) = wanted_in(&other, after, paths)? {
+                write_patch(after, &before.against(after, &wanted)?, &mut out)?;
+            }
+        }
+        Ok(out)
+    }
+
+    pub fn apply(&self, which: &str, taking: &Taking) -> std::result::Result<Taken, Trouble> {
+        let (store, mut state) = self.open()?;
+        let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
+        let taken = apply::apply(&store, &mut state, &mut record, taking, self.watch())?;
+        if taken.complete {
+            self.let_go(&store, &mut state, &mut record)?;
+        }
+        drop(lock);
+        Ok(taken)
+    }
+
+    /// Nothing is left in it: gone, unless it was made to be used again.
+    fn let_go(&self, store: &Store, state: &mut State, record: &mut Record) -> Result<()> {
+        match record.made {
+            true => keep::discard(store, state, record, self.watch()),
+            false => keep::remove(store, state, record),
+        }
+    }
+
+    pub fn discard(&self, which: &str) -> std::result::Result<KeptSandbox, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
+        let told = keep::told(&store, &record, false);
+        self.let_go(&store, &mut state, &mut record)?;
+        drop(lock);
+        Ok(told)
+    }
+
+    pub fn remove(&self, which: &str) -> std::result::Result<KeptSandbox, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (record, lock) = store.lock(&mut state, which)?.into_parts();
+        let told = keep::told(&store, &record, false);
+        keep::remove(&store, &mut state, &record)?;
+        drop(lock);
+        Ok(told)
+    }
+
+    pub fn snapshot(&self, which: &str, name: Option<&str>) -> std::result::Result<String, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
+        let name = keep::snapshot(&store, &mut state, &mut record, name, self.watch())?;
+        drop(lock);
+        Ok(name)
+    }
+
+    pub fn roll_back(&self, which: &str, snapshot: Option<&str>) -> std::result::Result<String, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
+        let name = keep::roll_back(&store, &mut state, &mut record, snapshot, self.watch())?;
+        drop(lock);
+        Ok(name)
+    }
+
+    pub fn fork(&self, which: &str, count: usize) -> std::result::Result<Vec<KeptSandbox>, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
+        let forks = keep::fork(&store, &mut state, &mut record, count, self.watch())?;
+        drop(lock);
+        Ok(forks.iter().map(|fork| keep::told(&store, fork, false)).collect())
+    }
+
+    pub fn collect(&self, older_than: Duration, only_tell: bool) -> std::result::Result<Collected, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        Ok(keep::collect(&store, &mut state, older_than.as_secs(), only_tell)?)
+    }
+
+    /// Whether changes can be kept apart at all, and how; for whoever asks about this host.
+    pub fn examine(&self) -> (bool, String) {
+        match self.store() {
+            Ok(store) => match copied::needed(&store) {
+                None => (true, format!("in {}", store.folder().display())),
+                Some(why) => (false, why),
+            },
+            Err(error) => (false, error.to_string()),
+        }
+    }
+}
+
+/// Which paths of one part are meant; nothing if none of it is.
+fn wanted_in(side: &Side, part: &crate::changes::Part, paths: &[PathBuf]) -> Result<Option<Vec<Vec<u8>>>> {
+    let wanted = side.wanted(paths)?;
+    Ok(wanted.into_iter().find(|(known, _)| std::ptr::eq(*known, part)).map(|(_, wanted)| wanted))
+}
