@@ -1,14 +1,15 @@
 //! Takes a sandbox's changes: recover what was cut off, judge each change, write, and remember what was taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Deed, Shown, Taken, Taking, Watch};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::base::{self, Base, Bases, Kind};
 use crate::changes::{Part, Side, Version, hash_of, shown};
-use crate::commit::{Does, Plan, Went};
+use crate::commit::{Plan, Went};
 use crate::error::{Result, cannot};
+use crate::files::Seen;
 use crate::gate::{self, Decision, Judged};
 use crate::record::Record;
 use crate::session;
@@ -41,6 +42,7 @@ pub fn recover(_turn: &Turn, state: &mut State, watch: &dyn Watch) -> Result<Vec
         let sandbox = plan.sandbox.get(..8).unwrap_or(&plan.sandbox);
         if committing {
             plan.go(watch)?;
+            plan.sync()?;
             said.push(format!("an earlier `belljar apply` of {sandbox} was cut off half-way; it is finished now"));
         } else {
             said.push(format!(
@@ -71,62 +73,83 @@ pub fn apply(
         let differences = part.differences(&named)?;
         judged.extend(gate::judge(part, differences, &named, taking.favor)?.into_iter().map(|one| (number, one)));
     }
-    let mut beaten = Vec::new();
+    let mut beaten = Beaten::new();
     if !taking.check {
-        beaten = carry_out(state, record, &judged, watch)?;
+        beaten = carry_out(state, record, &side, &judged, watch)?;
         remember(store, state, record, &side, &judged, &beaten)?;
     }
     let mut taken = Taken { sandbox: record.shown(), recovered, ..Taken::default() };
     for (number, one) in &judged {
         let Some(part) = side.parts.get(*number) else { continue };
-        tell(part, one, beaten.iter().any(|path| path == &(*number, one.difference.path.to_owned())), &mut taken);
+        tell(part, one, beaten.contains(&(*number, one.difference.path.to_owned())), &mut taken);
     }
     taken.complete = !taking.check && Side::of(store, state, record)?.changes(&[])?.is_empty();
     Ok(taken)
 }
 
-/// Does what was decided; returns the paths where somebody else was faster.
+/// Paths where somebody else was faster, each with the number of its workspace.
+type Beaten = BTreeSet<(usize, Vec<u8>)>;
+
+/// Does what was decided.
 fn carry_out(
     state: &mut State,
     record: &Record,
+    side: &Side,
     judged: &[(usize, Judged<'_>)],
     watch: &dyn Watch,
-) -> Result<Vec<(usize, Vec<u8>)>> {
+) -> Result<Beaten> {
     let judged: Vec<(usize, &Judged<'_>)> = judged.iter().map(|(number, one)| (*number, one)).collect();
     let mut plan = Plan::of(new_id()?, &record.id, &record.workspaces, &judged);
     if plan.steps.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Beaten::new());
     }
     let text = |plan: &Plan| {
         serde_json::to_string(plan)
             .map_err(|error| crate::error::Error::State { path: record.shown().into(), why: error.to_string() })
     };
     state.write_journal(&plan.id, &record.id, false, &text(&plan)?)?;
-    let undo = |state: &mut State, plan: &Plan| -> Result<()> {
+    let end = |state: &mut State, plan: &Plan| -> Result<()> {
         plan.clear()?;
         state.end_journal(&plan.id)
     };
     if let Err(error) = plan.stage(&judged, watch) {
-        undo(state, &plan)?;
+        end(state, &plan)?;
         return Err(error);
     }
     if let Err(error) = state.write_journal(&plan.id, &record.id, true, &text(&plan)?) {
-        undo(state, &plan)?;
+        end(state, &plan)?;
         return Err(error);
     }
     let went = match plan.go(watch) {
         Ok(went) => went,
         Err(error) => {
-            undo(state, &plan)?;
+            end(state, &plan)?;
+            forgive(state, record, side, &plan)?;
             return Err(error);
         }
     };
-    undo(state, &plan)?;
-    let beaten = plan.steps.iter().zip(went).filter(|(step, went)| {
-        // A folder that somebody has something in stays, and nothing is lost by that.
-        *went == Went::Beaten && !matches!(step.does, Does::RemoveFolder { .. })
-    });
+    // If this fails the journal stays, and whoever comes next does it again.
+    plan.sync()?;
+    end(state, &plan)?;
+    let beaten = plan.steps.iter().zip(went).filter(|(_, went)| *went == Went::Beaten);
     Ok(beaten.map(|(step, _)| (step.workspace, step.path.clone())).collect())
+}
+
+/// Files that we moved and put back have a new time of change, which is ours and nobody's edit.
+fn forgive(state: &mut State, record: &Record, side: &Side, plan: &Plan) -> Result<()> {
+    let mut bases: BTreeMap<usize, Bases> = BTreeMap::new();
+    for step in &plan.steps {
+        let Some(part) = side.parts.get(step.workspace) else { continue };
+        let Some(base) = part.bases.get(&step.path) else { continue };
+        let seen = part.host.look(&step.path).map_err(cannot("look at", shown(&step.path)))?;
+        if let Some(seen) = seen
+            && (seen.inode, seen.modified, seen.size, seen.mode) == (base.inode, base.modified, base.size, base.mode)
+        {
+            let base = Base { changed: seen.changed, ..base.clone() };
+            bases.entry(step.workspace).or_default().insert(step.path.clone(), base);
+        }
+    }
+    state.save(record, &bases)
 }
 
 /// From now on, what was taken is what was there before.
@@ -136,7 +159,7 @@ fn remember(
     record: &Record,
     side: &Side,
     judged: &[(usize, Judged<'_>)],
-    beaten: &[(usize, Vec<u8>)],
+    beaten: &Beaten,
 ) -> Result<()> {
     let mut settled: BTreeMap<usize, Bases> = BTreeMap::new();
     let mut gone: BTreeMap<usize, Vec<Vec<u8>>> = BTreeMap::new();
@@ -144,7 +167,8 @@ fn remember(
         let path = one.difference.path;
         let decided =
             matches!(one.decision, Decision::Take | Decision::Merge { .. } | Decision::Nothing | Decision::KeepHost);
-        if !decided || beaten.iter().any(|(at, beaten)| at == number && beaten == path) {
+        // A folder that somebody has something in stays, and that settles it.
+        if !decided || beaten.contains(&(*number, path.to_owned())) && !is_folder(one.host) {
             continue;
         }
         let Some(part) = side.parts.get(*number) else { continue };
@@ -181,12 +205,20 @@ fn settled_base(store: &Store, part: &Part, path: &[u8], is: Version<'_>) -> std
     Ok(base)
 }
 
+fn is_folder(seen: Option<Seen>) -> bool {
+    seen.is_some_and(|seen| seen.is_folder())
+}
+
 fn tell(part: &Part, one: &Judged<'_>, beaten: bool, taken: &mut Taken) {
     let deed = |what: &str| Deed {
         workspace: Shown(part.place.clone()),
         path: Shown::of(one.difference.path),
         what: what.to_owned(),
     };
+    if beaten && one.difference.is.is_none() && is_folder(one.host) {
+        taken.taken.push(deed("left, because something is in it"));
+        return;
+    }
     if beaten {
         taken.conflicts.push(deed("it changed on the host at the last moment"));
         return;

@@ -79,6 +79,9 @@ impl Mark {
     }
 }
 
+/// What it takes to put things into a folder.
+const OPEN: u32 = 0o700;
+
 /// How one step went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Went {
@@ -96,7 +99,7 @@ struct Target {
 
 impl Plan {
     /// What is to be done, in an order in which it can be: away with the old, innermost first; then the new, outermost
-    /// first; modes of folders last.
+    /// first; modes of folders last, innermost first, because a closed one keeps us out.
     pub fn of(id: String, sandbox: &str, workspaces: &[Workspace], judged: &[(usize, &Judged<'_>)]) -> Plan {
         let (mut removed, mut folders, mut put, mut modes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (workspace, one) in judged {
@@ -119,11 +122,18 @@ impl Plan {
                         after: is.mode() | seen.mode & 0o7000,
                     }));
                 }
-                (Decision::Take | Decision::Merge { .. }, Some(_), _) => put.push(step(Does::Put { inode: 0 })),
+                (Decision::Take | Decision::Merge { .. }, Some(is), _) => {
+                    put.push(step(Does::Put { inode: 0 }));
+                    let (before, after) = (is.mode() | OPEN, is.mode());
+                    if is.kind() == Kind::Folder && before != after {
+                        modes.push(step(Does::SetMode { before, after }));
+                    }
+                }
                 _ => {}
             }
         }
         folders.reverse();
+        modes.reverse();
         let steps = removed.into_iter().chain(folders).chain(put).chain(modes).collect();
         Plan { id, sandbox: sandbox.to_owned(), workspaces: workspaces.to_vec(), steps }
     }
@@ -204,7 +214,6 @@ impl Plan {
             }
         }
         watch.progress("taking", total, total);
-        self.sync(&targets)?;
         Ok(went)
     }
 
@@ -218,7 +227,8 @@ impl Plan {
     }
 
     /// Names are on disk, too.
-    fn sync(&self, targets: &[Target]) -> Result<()> {
+    pub fn sync(&self) -> Result<()> {
+        let targets = self.targets()?;
         const FEW: usize = 32;
         for (at, target) in targets.iter().enumerate() {
             let steps = self.steps.iter().filter(|step| step.workspace == at);
@@ -232,8 +242,9 @@ impl Plan {
                 for folder in folders {
                     match target.root.below(folder) {
                         Ok(folder) => rustix::fs::fsync(folder.fd())?,
-                        // It was removed.
-                        Err(error) if crate::files::is_absent(&error) => {}
+                        // It was removed, or closed to us as it was in the sandbox.
+                        Err(error)
+                            if crate::files::is_absent(&error) || error.kind() == io::ErrorKind::PermissionDenied => {}
                         Err(error) => return Err(error),
                     }
                 }
@@ -286,7 +297,7 @@ impl Target {
                 rustix::fs::mkdirat(beside, &name, Mode::from_raw_mode(0o700))?;
                 let folder = self.beside.below(name.as_bytes())?;
                 set_owner(folder.fd(), owner, us)?;
-                rustix::fs::fchmod(folder.fd(), mode)?;
+                rustix::fs::fchmod(folder.fd(), mode | Mode::from_raw_mode(OPEN))?;
             }
             (Kind::Link, _) => {
                 let target = layer.link(difference.path)?;
@@ -387,7 +398,7 @@ impl Target {
             Does::Remove => self.remove(number, step),
             Does::RemoveFolder { .. } => {
                 let Some((parent, name)) = self.parent(&step.path)? else { return Ok(Went::Done) };
-                match rustix::fs::unlinkat(parent.fd(), name, AtFlags::REMOVEDIR) {
+                match writable(&parent, || rustix::fs::unlinkat(parent.fd(), name, AtFlags::REMOVEDIR))? {
                     Ok(()) | Err(Errno::NOENT) => Ok(Went::Done),
                     // Somebody has something in it.
                     Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::BUSY) => Ok(Went::Beaten),
@@ -411,15 +422,16 @@ impl Target {
                 self.parent(&step.path)?.ok_or(io::ErrorKind::NotFound)?
             }
         };
-        let rename = |flags| rustix::fs::renameat_with(self.beside.fd(), &draft, parent.fd(), name, flags);
+        let rename =
+            |flags| writable(&parent, || rustix::fs::renameat_with(self.beside.fd(), &draft, parent.fd(), name, flags));
         let Some(expected) = step.expected else {
-            return match rename(RenameFlags::NOREPLACE) {
+            return match rename(RenameFlags::NOREPLACE)? {
                 Ok(()) => Ok(Went::Done),
                 Err(Errno::EXIST) => Ok(Went::Beaten),
                 Err(error) => Err(error.into()),
             };
         };
-        match rename(RenameFlags::EXCHANGE) {
+        match rename(RenameFlags::EXCHANGE)? {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(Went::Beaten),
             Err(error) => return Err(error.into()),
@@ -431,7 +443,7 @@ impl Target {
         if as_expected {
             return Ok(Went::Done);
         }
-        rename(RenameFlags::EXCHANGE)?;
+        rename(RenameFlags::EXCHANGE)??;
         Ok(Went::Beaten)
     }
 
@@ -441,7 +453,8 @@ impl Target {
             return Ok(Went::Done);
         }
         let Some((parent, name)) = self.parent(&step.path)? else { return Ok(Went::Done) };
-        match rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &old, RenameFlags::NOREPLACE) {
+        let away = || rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &old, RenameFlags::NOREPLACE);
+        match writable(&parent, away)? {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(Went::Done),
             Err(error) => return Err(error.into()),
@@ -450,7 +463,8 @@ impl Target {
         if Some(Mark::of(&moved)) == step.expected {
             return Ok(Went::Done);
         }
-        rustix::fs::renameat_with(self.beside.fd(), &old, parent.fd(), name, RenameFlags::NOREPLACE)?;
+        let back = || rustix::fs::renameat_with(self.beside.fd(), &old, parent.fd(), name, RenameFlags::NOREPLACE);
+        writable(&parent, back)??;
         Ok(Went::Beaten)
     }
 
@@ -464,35 +478,36 @@ impl Target {
                     return Ok(());
                 }
                 let flags = if step.expected.is_some() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-                Ok(rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &draft, flags)?)
+                Ok(writable(&parent, || {
+                    rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &draft, flags)
+                })??)
             }
             Does::Remove => {
                 let old = old_name(number);
                 match self.beside.look_at(OsStr::new(&old))? {
-                    Some(_) => Ok(rustix::fs::renameat_with(
-                        self.beside.fd(),
-                        &old,
-                        parent.fd(),
-                        name,
-                        RenameFlags::NOREPLACE,
-                    )?),
+                    Some(_) => Ok(writable(&parent, || {
+                        rustix::fs::renameat_with(self.beside.fd(), &old, parent.fd(), name, RenameFlags::NOREPLACE)
+                    })??),
                     None => Ok(()),
                 }
             }
-            Does::RemoveFolder { mode } => match rustix::fs::mkdirat(parent.fd(), name, Mode::from_raw_mode(mode)) {
-                Ok(()) => self.set_mode(&step.path, mode),
-                Err(Errno::EXIST) => Ok(()),
-                Err(error) => Err(error.into()),
-            },
+            Does::RemoveFolder { mode } => {
+                match writable(&parent, || rustix::fs::mkdirat(parent.fd(), name, Mode::from_raw_mode(mode)))? {
+                    Ok(()) => self.set_mode(&step.path, mode),
+                    Err(Errno::EXIST) => Ok(()),
+                    Err(error) => Err(error.into()),
+                }
+            }
             Does::SetMode { before, .. } => self.set_mode(&step.path, before),
         }
     }
 
     fn set_mode(&self, path: &[u8], mode: u32) -> io::Result<()> {
-        match self.root.below(path) {
-            Ok(folder) => Ok(rustix::fs::fchmod(folder.fd(), Mode::from_raw_mode(mode))?),
-            Err(error) if crate::files::is_absent(&error) => Ok(()),
-            Err(error) => Err(error),
+        // By a descriptor that needs no right to read: it may be closed already.
+        let Some((parent, name)) = self.parent(path)? else { return Ok(()) };
+        match parent.look_at(name)? {
+            Some(seen) if seen.is_folder() => parent.set_mode(name, mode),
+            _ => Ok(()),
         }
     }
 
@@ -515,6 +530,24 @@ impl Target {
             }
         }
         Ok(())
+    }
+}
+
+/// Does something in a folder of ours that is closed to writing, as its owner could, and leaves it closed.
+fn writable<T>(folder: &Folder, act: impl Fn() -> rustix::io::Result<T>) -> io::Result<rustix::io::Result<T>> {
+    match act() {
+        Err(Errno::ACCESS) => {
+            let seen = folder.seen()?;
+            const WRITE: u32 = 0o300;
+            if seen.owner.0 != rustix::process::geteuid().as_raw() || seen.mode & WRITE == WRITE {
+                return Ok(Err(Errno::ACCESS));
+            }
+            folder.set_own_mode(seen.mode | WRITE)?;
+            let acted = act();
+            folder.set_own_mode(seen.mode)?;
+            Ok(acted)
+        }
+        acted => Ok(acted),
     }
 }
 

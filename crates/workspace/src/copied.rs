@@ -6,14 +6,14 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use model::Watch;
+use model::{Place, Watch};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use serde::{Deserialize, Serialize};
 
 use crate::base::{self, Base, Bases, Kind};
 use crate::changes::shown;
 use crate::error::{Error, Result, cannot};
-use crate::files::{Folder, Seen, ancestors, join};
+use crate::files::{Folder, Seen, ancestors, close_again, join};
 use crate::layer::{Entry, Node, View, within};
 use crate::record::Record;
 use crate::session::open_place;
@@ -60,7 +60,7 @@ pub fn make(store: &Store, record: &Record, number: usize, part: &Path, watch: &
         None => (open_place(record, workspace)?, None),
         Some(earlier) => {
             let path = earlier.join("tree");
-            (Folder::open(&path).map_err(cannot("open", &path))?, Some(read_manifest(earlier)?))
+            (Folder::open_layer(&path).map_err(cannot("open", &path))?, Some(read_manifest(earlier)?))
         }
     };
     let shown_from = earlier.map_or_else(|| workspace.path(), |earlier| earlier.join("tree"));
@@ -229,6 +229,7 @@ pub fn view(store: &Store, record: &Record, number: usize, layers: &[(&Path, &Fo
     let manifest = read_manifest(&part)?;
     let mut view = View::new();
     let Some((path, tree)) = layers.last() else { return Ok(view) };
+    close_again();
     let there: BTreeMap<Vec<u8>, Seen> = list(tree, path)?.into_iter().collect();
     for (path, seen) in &there {
         let known = manifest.get(path);
@@ -278,7 +279,17 @@ pub fn bases(store: &Store, record: &Record, number: usize, view: &View, known: 
 }
 
 /// Why layers can't be laid over files here, as far as can be told without trying.
-pub fn needed(store: &Store) -> Option<String> {
+pub fn needed(store: &Store, places: &[&Place]) -> Option<String> {
+    // An ordinary user's namespace knows one user and one group; files of others can't be changed in it.
+    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    if let Some(place) = places.iter().find(|place| own.0 != 0 && place.owner != own) {
+        let (user, group) = place.owner;
+        let path = place.path.display();
+        return Some(format!(
+            "`{path}` belongs to user {user} and group {group}, and not to yours ({} and {})",
+            own.0, own.1
+        ));
+    }
     // Filesystems on which the kernel lays no changes over files.
     const UNFIT: &[(i64, &str)] = &[
         (0x794c_7630, "an overlay itself"),

@@ -1,6 +1,7 @@
 //! Files by descriptor: every path is walked beneath an open folder, over no link and no mount. Whoever wrote the
 //! tree gains nothing from what it put where.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,7 +13,11 @@ use rustix::io::Errno;
 
 /// An open folder.
 #[derive(Debug)]
-pub struct Folder(OwnedFd);
+pub struct Folder {
+    fd: OwnedFd,
+    /// A layer of ours: what the sandbox has closed in it is opened all the same.
+    layer: bool,
+}
 
 /// What is known of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,32 +89,42 @@ impl Folder {
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        Ok(Folder(rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?))
+        Ok(Folder { fd: rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?, layer: false })
+    }
+
+    /// A layer, of which nothing is closed to us.
+    pub fn open_layer(path: &Path) -> io::Result<Folder> {
+        Ok(Folder { layer: true, ..Folder::open(path)? })
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 
     pub fn seen(&self) -> io::Result<Seen> {
-        Ok(Seen::of(&rustix::fs::fstat(&self.0)?))
+        Ok(Seen::of(&rustix::fs::fstat(&self.fd)?))
     }
 
     /// The folder at `path`, to be listed. An empty path is this folder.
     pub fn below(&self, path: &[u8]) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        match self.walk(path, flags) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
-            opened => opened,
-        }
-        .map(Folder)
+        Ok(Folder { fd: self.enter(path, flags)?, layer: self.layer })
     }
 
     /// Opens what is at `path` for something, without waiting for the other end of a pipe.
     pub fn open_file(&self, path: &[u8]) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        self.enter(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
+    }
+
+    fn enter(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         match self.walk(path, flags) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
+            Err(error) if self.layer && error.kind() == io::ErrorKind::PermissionDenied => {
+                let folders: Vec<&[u8]> = ancestors(path).collect();
+                for path in folders.into_iter().rev().chain([path]) {
+                    self.insist(path)?;
+                }
+                self.walk(path, flags)
+            }
             opened => opened,
         }
     }
@@ -117,7 +132,8 @@ impl Folder {
     /// The folder that `path` is in, and its name there.
     pub fn parent_of<'a>(&self, path: &'a [u8]) -> io::Result<(Folder, &'a OsStr)> {
         let (parent, name) = split(path);
-        Ok((Folder(self.walk(parent, OFlags::PATH | OFlags::DIRECTORY)?), OsStr::from_bytes(name)))
+        let fd = self.walk(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok((Folder { fd, layer: self.layer }, OsStr::from_bytes(name)))
     }
 
     /// What is at `path`; nothing if any part of the way is missing, or is no folder.
@@ -134,7 +150,7 @@ impl Folder {
 
     /// The target of the link at `path`.
     pub fn link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
-        let link = self.walk(path, OFlags::PATH)?;
+        let link = self.enter(path, OFlags::PATH)?;
         if Seen::of(&rustix::fs::fstat(&link)?).size > LONGEST_LINK {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -158,7 +174,7 @@ impl Folder {
     /// Names in this folder, in order.
     pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
+        for entry in Dir::read_from(&self.fd)? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
@@ -170,7 +186,7 @@ impl Folder {
     }
 
     pub fn is_empty(&self) -> io::Result<bool> {
-        for entry in Dir::read_from(&self.0)? {
+        for entry in Dir::read_from(&self.fd)? {
             let entry = entry?;
             if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 return Ok(false);
@@ -181,17 +197,28 @@ impl Folder {
 
     /// What is called `name` right here.
     pub fn look_at(&self, name: &OsStr) -> io::Result<Option<Seen>> {
-        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Seen::of(&stat))),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// Sets the mode of this folder, also where it was only opened to be walked over.
+    pub fn set_own_mode(&self, mode: u32) -> io::Result<()> {
+        let own = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+        Ok(rustix::fs::chmod(own, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Sets the mode of the folder called `name` right here.
+    pub fn set_mode(&self, name: &OsStr, mode: u32) -> io::Result<()> {
+        Folder { fd: self.walk(name.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?, layer: false }.set_own_mode(mode)
+    }
+
     /// An attribute of the folder itself, if it has it and it is not longer than 256 bytes.
     pub fn attribute(&self, name: &CStr) -> io::Result<Option<Vec<u8>>> {
         let mut value = vec![0u8; 256];
-        match rustix::fs::fgetxattr(&self.0, name, value.as_mut_slice()) {
+        match rustix::fs::fgetxattr(&self.fd, name, value.as_mut_slice()) {
             Ok(length) => {
                 value.truncate(length);
                 Ok(Some(value))
@@ -225,19 +252,50 @@ impl Folder {
         open(from.as_ref().map_or(self.fd(), AsFd::as_fd), rest, flags)
     }
 
-    /// Opens something of ours that somebody has closed to everyone, and leaves it closed.
-    fn insist(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    /// Makes something of ours readable that the sandbox has closed to everyone. It stays so until `close_again`, because
+    /// what is in it can only be looked at as long as it is.
+    fn insist(&self, path: &[u8]) -> io::Result<()> {
         let found = self.walk(path, OFlags::PATH)?;
         let seen = Seen::of(&rustix::fs::fstat(&found)?);
-        if seen.owner.0 != rustix::process::geteuid().as_raw() || !(seen.is_folder() || seen.is_file()) {
+        if !(seen.is_folder() || seen.is_file()) {
+            return Ok(());
+        }
+        if seen.owner.0 != rustix::process::geteuid().as_raw() {
             return Err(Errno::ACCESS.into());
+        }
+        let wanted = seen.mode | if seen.is_folder() { 0o500 } else { 0o400 };
+        if wanted == seen.mode {
+            return Ok(());
         }
         // Through the descriptor: the name may be a link by now.
         let own = format!("/proc/self/fd/{}", found.as_raw_fd());
-        rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode | 0o700))?;
-        let opened = rustix::fs::open(&own, flags | OFlags::CLOEXEC, Mode::empty());
-        rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode))?;
-        Ok(opened?)
+        rustix::fs::chmod(&own, Mode::from_raw_mode(wanted))?;
+        OPENED.with_borrow_mut(|opened| opened.push((found, seen.mode)));
+        Ok(())
+    }
+}
+
+thread_local! {
+    /// What we have opened for ourselves, and its mode before.
+    static OPENED: RefCell<Vec<(OwnedFd, u32)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Gives everything that was closed to us its mode back, the last first.
+pub fn close_again() {
+    for (found, mode) in OPENED.take().into_iter().rev() {
+        // Whoever has removed it meanwhile needs no mode.
+        match rustix::fs::chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::from_raw_mode(mode)) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+/// Does so when it is dropped.
+pub struct Courtesy;
+
+impl Drop for Courtesy {
+    fn drop(&mut self) {
+        close_again();
     }
 }
 

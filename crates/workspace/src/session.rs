@@ -11,7 +11,7 @@ use crate::base::{self, Bases};
 use crate::changes::Side;
 use crate::copied;
 use crate::error::{Error, Result, cannot};
-use crate::files::Folder;
+use crate::files::{Courtesy, Folder};
 use crate::layer::{self, View};
 use crate::record::{Record, Settings, Workspace};
 use crate::state::State;
@@ -99,6 +99,7 @@ impl Session {
 
     /// Looks at what the run changed. A sandbox of a run that changed nothing is gone after this.
     pub fn finish(mut self) -> Result<Option<Leftover>> {
+        let _courtesy = Courtesy;
         if !self.known && is_untouched(&self.store, &self.record)? {
             self.store.remove_layer(self.record.top())?;
             return Ok(None);
@@ -272,7 +273,7 @@ pub fn open_layers(store: &Store, record: &Record, number: usize) -> Result<Vec<
     let open = |layer: &String| {
         let part = store.layer(layer).join(number.to_string());
         let path = part.join(if copied { "tree" } else { "upper" });
-        Folder::open(&path).map(|folder| (path.clone(), folder)).map_err(cannot("open", &path))
+        Folder::open_layer(&path).map(|folder| (path.clone(), folder)).map_err(cannot("open", &path))
     };
     match copied {
         // Each is all of it.

@@ -8,6 +8,7 @@ use model::{Changes, Collected, KeptSandbox, Place, Request, Stack, Taken, Takin
 use crate::apply::{self, Turn};
 use crate::changes::{Side, described, pairs, write_patch};
 use crate::error::{Error, Result};
+use crate::files::Courtesy;
 use crate::record::Record;
 use crate::session::{self, Session, Wish};
 use crate::state::State;
@@ -73,9 +74,9 @@ impl Workspaces {
     }
 
     /// Whether layers have to be copies here, with what is said about that.
-    fn copies(&self, store: &Store, means: Means) -> bool {
+    fn copies(&self, store: &Store, places: &[&Place], means: Means) -> bool {
         let why = match means {
-            Means::Best => copied::needed(store),
+            Means::Best => copied::needed(store, places),
             Means::Copies => Some("the kernel can't lay changes over these files".to_owned()),
         };
         if let Some(why) = &why {
@@ -95,7 +96,7 @@ impl Workspaces {
         means: Means,
     ) -> std::result::Result<Run, Trouble> {
         let store = self.store()?;
-        let copied = self.copies(&store, means);
+        let copied = self.copies(&store, places, means);
         Ok(Session::begin(&store, &Wish { places, request, from, copied }, self.watch())?)
     }
 
@@ -120,7 +121,7 @@ impl Workspaces {
         name: Option<&str>,
     ) -> std::result::Result<KeptSandbox, Trouble> {
         let (store, mut state) = self.open()?;
-        let copied = self.copies(&store, Means::Best);
+        let copied = self.copies(&store, places, Means::Best);
         let record = Session::create(&store, &mut state, &Wish { places, request, from, copied }, name, self.watch())?;
         Ok(keep::told(&store, &record, false))
     }
@@ -168,12 +169,14 @@ impl Workspaces {
     }
 
     pub fn changes(&self, which: &str, paths: &[PathBuf]) -> std::result::Result<Changes, Trouble> {
+        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let side = self.side(&store, &mut state, which)?;
         Ok(Changes { sandbox: side.record.shown(), changes: side.changes(paths)? })
     }
 
     pub fn compare(&self, which: &str, other: &str, paths: &[PathBuf]) -> std::result::Result<Changes, Trouble> {
+        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let one = self.side(&store, &mut state, which)?;
         let other = self.side(&store, &mut state, other)?;
@@ -188,6 +191,7 @@ impl Workspaces {
     }
 
     pub fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> std::result::Result<Vec<u8>, Trouble> {
+        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let one = self.side(&store, &mut state, which)?;
         let Some(other) = other else { return Ok(one.patch(paths)?) };
@@ -202,6 +206,7 @@ impl Workspaces {
     }
 
     pub fn apply(&self, which: &str, taking: &Taking) -> std::result::Result<Taken, Trouble> {
+        let _courtesy = Courtesy;
         let (store, mut state) = self.open()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
         let taken = apply::apply(&store, &mut state, &mut record, taking, self.watch())?;
@@ -239,6 +244,7 @@ impl Workspaces {
     }
 
     pub fn snapshot(&self, which: &str, name: Option<&str>) -> std::result::Result<String, Trouble> {
+        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
         let name = keep::snapshot(&store, &mut state, &mut record, name, self.watch())?;
@@ -247,6 +253,7 @@ impl Workspaces {
     }
 
     pub fn roll_back(&self, which: &str, snapshot: Option<&str>) -> std::result::Result<String, Trouble> {
+        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
         let name = keep::roll_back(&store, &mut state, &mut record, snapshot, self.watch())?;
@@ -255,6 +262,7 @@ impl Workspaces {
     }
 
     pub fn fork(&self, which: &str, count: usize) -> std::result::Result<Vec<KeptSandbox>, Trouble> {
+        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
         let forks = keep::fork(&store, &mut state, &mut record, count, self.watch())?;
@@ -270,7 +278,7 @@ impl Workspaces {
     /// Whether changes can be kept apart at all, and how; for whoever asks about this host.
     pub fn examine(&self) -> (bool, String) {
         match self.store() {
-            Ok(store) => match copied::needed(&store) {
+            Ok(store) => match copied::needed(&store, &[]) {
                 None => (true, format!("in {}", store.folder().display())),
                 Some(why) => (false, why),
             },

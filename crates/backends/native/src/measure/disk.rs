@@ -2,11 +2,15 @@
 //! meanwhile: a folder that becomes a link leads nowhere.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::pipe::PipeFlags;
+use sys::identity::{self, Mapping};
+use sys::process::{self, Alone, Forked, Namespaces};
 
 /// Walking may take this share of the time at most.
 const WALK_SHARE: u32 = 20;
@@ -21,6 +25,9 @@ pub struct Disk {
     /// Of the first walk, which begins with the run.
     before: Option<Size>,
     walk: Option<Walk>,
+    /// There is a folder that the payload has closed even to us: so somebody walks who may open it.
+    by_helper: bool,
+    helper: Option<Helper>,
     not_before: Instant,
 }
 
@@ -42,7 +49,17 @@ struct Walk {
 impl Disk {
     pub fn new(place: &Path, bytes: u64, inodes: u64) -> Disk {
         let device = std::fs::metadata(place).map_or(0, |stat| stat.dev());
-        Disk { place: place.to_owned(), device, bytes, inodes, before: None, walk: None, not_before: Instant::now() }
+        Disk {
+            place: place.to_owned(),
+            device,
+            bytes,
+            inodes,
+            before: None,
+            walk: None,
+            by_helper: false,
+            helper: None,
+            not_before: Instant::now(),
+        }
     }
 
     /// `removed`: files without a name that processes hold open, which no walk finds.
@@ -54,28 +71,129 @@ impl Disk {
         if Instant::now() < self.not_before {
             return Ok(false);
         }
+        let Some((size, took)) = self.look(budget)? else { return Ok(false) };
+        let Measured::Size(size) = size else { return Ok(true) };
+        self.not_before = Instant::now() + took * WALK_SHARE;
+        let before = *self.before.get_or_insert(size);
+        let grown = size.bytes.saturating_sub(before.bytes) + nameless;
+        // A folder that was closed to us meanwhile could hold anything.
+        Ok(grown > self.bytes || size.inodes.saturating_sub(before.inodes) > self.inodes || size.closed > before.closed)
+    }
+
+    /// Goes on with a walk; its result when it is at its end, and how long it took.
+    fn look(&mut self, budget: Duration) -> io::Result<Option<(Measured, Duration)>> {
+        if self.by_helper {
+            let helper = match self.helper.take() {
+                Some(helper) => helper,
+                None => Helper::begin(&self.place)?,
+            };
+            let took = helper.started.elapsed();
+            return Ok(match helper.result()? {
+                Ok(measured) => Some((measured, took)),
+                Err(helper) => {
+                    self.helper = Some(helper);
+                    None
+                }
+            });
+        }
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
             None => Walk::begin(&self.place)?,
         };
         let started = Instant::now();
-        let finished = match walk.go_on(started + budget)? {
-            Progress::NotMeasurable => return Ok(true),
-            Progress::More => false,
-            Progress::Finished => true,
-        };
+        let progress = walk.go_on(started + budget)?;
         walk.took += started.elapsed();
-        if !finished {
-            self.walk = Some(walk);
-            return Ok(false);
+        match progress {
+            Progress::NotMeasurable => Ok(Some((Measured::No, walk.took))),
+            Progress::Finished => Ok(Some((Measured::Size(walk.size), walk.took))),
+            Progress::More => {
+                self.walk = Some(walk);
+                Ok(None)
+            }
+            Progress::Closed => {
+                self.by_helper = true;
+                Ok(None)
+            }
         }
-        self.not_before = Instant::now() + walk.took * WALK_SHARE;
-        let before = *self.before.get_or_insert(walk.size);
-        let grown = walk.size.bytes.saturating_sub(before.bytes) + nameless;
-        // A folder that was closed to us meanwhile could hold anything.
-        Ok(grown > self.bytes
-            || walk.size.inodes.saturating_sub(before.inodes) > self.inodes
-            || walk.size.closed > before.closed)
+    }
+}
+
+enum Measured {
+    Size(Size),
+    /// Nobody can tell, which counts as over the limit.
+    No,
+}
+
+/// A process of the same user in a user namespace of its own, in which no mode of its files keeps it out.
+struct Helper {
+    pid: i32,
+    handle: OwnedFd,
+    answer: OwnedFd,
+    started: Instant,
+}
+
+impl Helper {
+    fn begin(place: &Path) -> io::Result<Helper> {
+        let alone = Alone::prove()?;
+        // Asked for here: in a new namespace nobody has a number until the maps are written.
+        let map = |outside| Mapping { inside: 0, outside };
+        let user = map(rustix::process::geteuid().as_raw());
+        let group = map(rustix::process::getegid().as_raw());
+        let (answer, ours) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let namespaces = Namespaces { user: true, ..Namespaces::NONE };
+        match process::fork_into(alone, namespaces, None)? {
+            Forked::Child => {
+                let words = match identity::map_self(user, group).and_then(|()| measure_all(place)) {
+                    Ok(Measured::Size(Size { bytes, inodes, closed })) => [1, bytes, inodes, closed],
+                    Ok(Measured::No) | Err(_) => [0; 4],
+                };
+                let mut message = [0u8; 32];
+                for (at, word) in message.chunks_exact_mut(8).zip(words) {
+                    at.copy_from_slice(&word.to_ne_bytes());
+                }
+                match rustix::io::write(&ours, &message) {
+                    Ok(_) => process::exit(0),
+                    Err(_) => process::exit(1),
+                }
+            }
+            Forked::Parent { pid, handle } => Ok(Helper { pid, handle, answer, started: Instant::now() }),
+        }
+    }
+
+    /// What it found, or itself if it is still at it.
+    fn result(self) -> io::Result<Result<Measured, Helper>> {
+        let mut message = [0u8; 32];
+        let length = match rustix::io::read(&self.answer, &mut message) {
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Err(self)),
+            length => length?,
+        };
+        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| message[at * 8 + byte]));
+        let measured = match length == message.len() && word(0) == 1 {
+            true => Measured::Size(Size { bytes: word(1), inodes: word(2), closed: word(3) }),
+            false => Measured::No,
+        };
+        Ok(Ok(measured))
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it is waited for.
+        match process::signal(self.handle.as_fd(), 9).and_then(|()| process::wait(self.pid, false)) {
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// All of it at once.
+fn measure_all(place: &Path) -> io::Result<Measured> {
+    let mut walk = Walk::begin(place)?;
+    loop {
+        match walk.go_on(Instant::now() + Duration::from_secs(60))? {
+            Progress::More => {}
+            Progress::Finished => return Ok(Measured::Size(walk.size)),
+            Progress::NotMeasurable | Progress::Closed => return Ok(Measured::No),
+        }
     }
 }
 
@@ -83,6 +201,8 @@ enum Progress {
     More,
     Finished,
     NotMeasurable,
+    /// A folder of ours that somebody has closed to us: that can only be the payload.
+    Closed,
 }
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -124,9 +244,8 @@ impl Walk {
                 match rustix::fs::openat(folder.fd()?, entry.file_name(), FOLDER, Mode::empty()) {
                     Ok(_) if self.open.len() == DEEPEST => return Ok(Progress::NotMeasurable),
                     Ok(below) => self.open.push(Dir::new(below)?),
-                    // Somebody closed it who is the same user as we: that can only be the payload.
                     Err(rustix::io::Errno::ACCESS) if stat.st_uid == rustix::process::geteuid().as_raw() => {
-                        return Ok(Progress::NotMeasurable);
+                        return Ok(Progress::Closed);
                     }
                     Err(rustix::io::Errno::ACCESS) => self.size.closed += 1,
                     // Gone, or no folder any more.
