@@ -36,7 +36,7 @@ pub fn run(
         Err(trouble) => return not_set_up(trouble),
     };
     match enclose::in_the_strongest(backends, request, grant, &run.stacks()) {
-        Ok(sandbox) => left(run, sandbox.supervise()),
+        Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
                 return not_set_up(error.into());
@@ -50,7 +50,7 @@ pub fn run(
                 Err(trouble) => return not_set_up(trouble),
             };
             match enclose::in_the_strongest(backends, request, grant, &run.stacks()) {
-                Ok(sandbox) => left(run, sandbox.supervise()),
+                Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,
                     Err(error) => not_set_up(error.into()),
@@ -60,9 +60,9 @@ pub fn run(
     }
 }
 
-fn left(run: Run, mut outcome: Outcome) -> Outcome {
+fn left(workspaces: &Workspaces, run: Run, mut outcome: Outcome) -> Outcome {
     let sandbox = run.record().shown();
-    let leftover = run.finish().unwrap_or_else(|error| {
+    let leftover = run.finish(workspaces.watch()).unwrap_or_else(|error| {
         let trouble = Some(Trouble::from(error).to_string());
         Some(Leftover { sandbox, tally: Tally::default(), trouble })
     });

@@ -167,6 +167,8 @@ pub fn create_overlay(lower: &[CString], layer: &CStr) -> io::Result<OwnedFd> {
     fsconfig_set_flag(context.as_fd(), c"userxattr")?;
     // Numbers of files stay what they are below: git takes a file with another number for a changed one.
     fsconfig_set_string(context.as_fd(), c"xino", c"off")?;
+    // Else the end of every run would write the whole filesystem of the layer to disk, everybody's files included.
+    fsconfig_set_flag(context.as_fd(), c"volatile")?;
     fsconfig_create(context.as_fd())?;
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, flags)?)

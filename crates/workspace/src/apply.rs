@@ -65,7 +65,7 @@ pub fn apply(
 ) -> Result<Taken> {
     let turn = Turn::take(store)?;
     let recovered = recover(&turn, state, watch)?;
-    session::look_at_last_run(store, state, record)?;
+    session::look_at_last_run(store, state, record, watch)?;
     let side = Side::of(store, state, record)?;
     let mut judged: Vec<(usize, Judged<'_>)> = Vec::new();
     for (part, named) in side.wanted(&taking.paths)? {

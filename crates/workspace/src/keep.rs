@@ -55,7 +55,7 @@ pub fn snapshot(
         Some(name) => checked_snapshot(record, name)?,
         None => (1..).map(|number| format!("s{number}")).find(|name| !has(record, name)).unwrap_or_default(),
     };
-    look_at_last_run(store, state, record)?;
+    look_at_last_run(store, state, record, watch)?;
     freeze(store, record, watch)?;
     let frozen = record.layers[..record.layers.len() - 1].to_vec();
     record.snapshots.push(Snapshot { name: name.clone(), created: now(), layers: frozen });
@@ -103,7 +103,7 @@ pub fn roll_back(
     name: Option<&str>,
     watch: &dyn Watch,
 ) -> Result<String> {
-    look_at_last_run(store, state, record)?;
+    look_at_last_run(store, state, record, watch)?;
     let found = match name {
         None => record.snapshots.last(),
         Some(name) => record.snapshots.iter().find(|snapshot| snapshot.name == name),
@@ -168,7 +168,7 @@ pub fn fork(
     count: usize,
     watch: &dyn Watch,
 ) -> Result<Vec<Record>> {
-    look_at_last_run(store, state, record)?;
+    look_at_last_run(store, state, record, watch)?;
     freeze(store, record, watch)?;
     record.made = true;
     record.used = now();

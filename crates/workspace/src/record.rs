@@ -24,6 +24,8 @@ pub struct Record {
     pub snapshots: Vec<Snapshot>,
     /// When a run began whose changes nobody has looked at yet.
     pub moment: Option<i64>,
+    /// The start of the machine in which the last run was.
+    pub boot: Option<String>,
 }
 
 impl Record {

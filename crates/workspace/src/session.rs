@@ -14,6 +14,7 @@ use crate::error::{Error, Result, cannot};
 use crate::files::{Courtesy, Folder};
 use crate::layer::{self, View};
 use crate::record::{Record, Settings, Workspace};
+use crate::remove;
 use crate::state::State;
 use crate::store::{CLAIM, Store, new_id, now};
 
@@ -44,17 +45,28 @@ impl Session {
         let mut record = new_record(store, wish)?;
         let layer = make_layer(store, &record, watch)?;
         record.moment = Some(base::now());
+        record.boot = Some(boot());
         let session = Session { store: store.clone(), record, layer, known: false };
         session.claim()?;
         Ok(session)
     }
 
     /// The layers of a kept sandbox.
-    pub fn resume(store: &Store, state: &mut State, which: &str, request: &Request) -> Result<Session> {
+    pub fn resume(
+        store: &Store,
+        state: &mut State,
+        which: &str,
+        request: &Request,
+        watch: &dyn Watch,
+    ) -> Result<Session> {
         let (mut record, layer) = store.lock(state, which)?.into_parts();
         check_places(&record)?;
-        look_at_last_run(store, state, &mut record)?;
+        look_at_last_run(store, state, &mut record, watch)?;
+        for number in 0..record.workspaces.len() {
+            renew_work(&store.layer(record.top()).join(number.to_string()), &record.workspaces[number])?;
+        }
         record.moment = Some(base::now());
+        record.boot = Some(boot());
         record.used = now();
         record.command = command(request);
         state.save(&record, &BTreeMap::new())?;
@@ -98,14 +110,14 @@ impl Session {
     }
 
     /// Looks at what the run changed. A sandbox of a run that changed nothing is gone after this.
-    pub fn finish(mut self) -> Result<Option<Leftover>> {
+    pub fn finish(mut self, watch: &dyn Watch) -> Result<Option<Leftover>> {
         let _courtesy = Courtesy;
         if !self.known && is_untouched(&self.store, &self.record)? {
             self.store.remove_layer(self.record.top())?;
             return Ok(None);
         }
         let mut state = self.store.state()?;
-        look_at_last_run(&self.store, &mut state, &mut self.record)?;
+        look_at_last_run(&self.store, &mut state, &mut self.record, watch)?;
         let tally = Tally::of(&Side::of(&self.store, &state, &self.record)?.changes(&[])?);
         if !self.known {
             if tally.all() == 0 {
@@ -163,6 +175,7 @@ fn new_record(store: &Store, wish: &Wish<'_>) -> Result<Record> {
         layers: vec![new_id()?],
         snapshots: Vec::new(),
         moment: None,
+        boot: None,
     })
 }
 
@@ -216,19 +229,39 @@ pub fn make_layer(store: &Store, record: &Record, watch: &dyn Watch) -> Result<F
     }
 }
 
+/// The kernel leaves a note in its own folder that the layer may not be whole on disk, and lays nothing over it again
+/// until somebody who knows removes that. We know: the machine has not gone down since, or we have said so.
+fn renew_work(part: &Path, workspace: &Workspace) -> Result<()> {
+    if workspace.copied {
+        return Ok(());
+    }
+    let renew = || -> std::io::Result<()> {
+        let folder = Folder::open(part)?;
+        remove::tree(folder.fd(), std::ffi::OsStr::new("work"))?;
+        make_private(&part.join("work"), workspace.owner)
+    };
+    renew().map_err(cannot("renew", part))
+}
+
+fn make_private(path: &Path, (user, group): (u32, u32)) -> std::io::Result<()> {
+    rustix::fs::mkdir(path, Mode::from_raw_mode(0o700))?;
+    if user != rustix::process::geteuid().as_raw() {
+        rustix::fs::chown(path, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
+    }
+    Ok(())
+}
+
+/// Which start of the machine this is.
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
 /// `upper` and `work`. The sandbox sees the former's mode and times as those of the workspace itself.
 fn make_pair(path: &Path, workspace: &Workspace) -> std::io::Result<()> {
     let real = Folder::open(&workspace.path())?.seen()?;
-    let private = Mode::from_raw_mode(0o700);
-    rustix::fs::mkdir(path, private)?;
     let upper = path.join("upper");
-    rustix::fs::mkdir(&upper, private)?;
-    rustix::fs::mkdir(path.join("work"), private)?;
-    let (user, group) = workspace.owner;
-    if user != rustix::process::geteuid().as_raw() {
-        for folder in [path.to_owned(), upper.clone(), path.join("work")] {
-            rustix::fs::chown(folder, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
-        }
+    for folder in [path, &upper, &path.join("work")] {
+        make_private(folder, workspace.owner)?;
     }
     rustix::fs::chmod(&upper, Mode::from_raw_mode(real.mode & 0o777))?;
     let time = |nanoseconds: i64| Timespec {
@@ -292,8 +325,14 @@ pub fn view_of(store: &Store, record: &Record, number: usize, layers: &[(PathBuf
 }
 
 /// Finds out what the files were that a run has changed, if nobody has yet.
-pub fn look_at_last_run(store: &Store, state: &mut State, record: &mut Record) -> Result<()> {
+pub fn look_at_last_run(store: &Store, state: &mut State, record: &mut Record, watch: &dyn Watch) -> Result<()> {
     let Some(moment) = record.moment else { return Ok(()) };
+    if record.boot.as_ref().is_some_and(|then| *then != boot()) {
+        watch.warn(&format!(
+            "the machine went down while {} ran: what it wrote last may be missing or empty",
+            record.shown()
+        ));
+    }
     let mut found: BTreeMap<usize, Bases> = BTreeMap::new();
     for (number, workspace) in record.workspaces.iter().enumerate() {
         let layers = open_layers(store, record, number)?;

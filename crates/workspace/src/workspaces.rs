@@ -135,7 +135,7 @@ impl Workspaces {
 
     pub fn resume(&self, which: &str, request: &Request) -> std::result::Result<Run, Trouble> {
         let (store, mut state) = self.open()?;
-        Ok(Session::resume(&store, &mut state, which, request)?)
+        Ok(Session::resume(&store, &mut state, which, request, self.watch())?)
     }
 
     pub fn list(&self) -> std::result::Result<Vec<KeptSandbox>, Trouble> {
@@ -159,7 +159,7 @@ impl Workspaces {
                 Ok(locked) => {
                     let (locked, _lock) = locked.into_parts();
                     record = locked;
-                    session::look_at_last_run(store, state, &mut record)?;
+                    session::look_at_last_run(store, state, &mut record, self.watch())?;
                 }
                 Err(Error::Busy(_)) => {}
                 Err(error) => return Err(error),

@@ -24,6 +24,7 @@ pub fn command(version: &'static str) -> Command {
                 .defer(|run| with_command(with_request(with_workspaces(run))).args(run_only())),
         )
         .subcommands(kept())
+        .subcommand(collect())
         .subcommand(
             Command::new("explain")
                 .about("Show, step by step, what `run` would do, without doing it")
@@ -200,116 +201,112 @@ fn with_workspaces(command: Command) -> Command {
 }
 
 /// Commands on sandboxes that are kept.
-fn kept() -> Vec<Command> {
-    let which = |required: bool| {
-        Arg::new("which")
-            .value_name("ID")
-            .required(required)
-            .help("Its id, the start of it, its name, or `last` for the one used last")
-    };
-    let which_or_last = || which(false).help("Its id, the start of it, or its name [default: the one used last]");
-    let words = |help: &'static str| {
-        Arg::new("words").value_name("ID").num_args(0..).value_parser(value_parser!(OsString)).help(help)
-    };
-    let paths = || {
-        Arg::new("paths")
-            .value_name("PATH")
-            .last(true)
-            .num_args(0..)
-            .value_parser(value_parser!(PathBuf))
-            .help("Only these, and what is below them")
-    };
-    let switch =
-        |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
-    vec![
-        Command::new("diff")
-            .about("Show what a sandbox changed, or how two differ")
-            .override_usage("belljar diff [OPTIONS] [ID [ID]] [PATH]...")
-            .after_help(DIFF_HELP)
-            .arg(words("The sandbox [default: the one used last]; two to compare them; then paths"))
-            .arg(
-                switch("stat", "One line a file, with the number of lines that changed (as without flags)")
-                    .conflicts_with("patch"),
-            )
-            .arg(switch("patch", "A unified patch, for `git apply` and `patch -p1`").short('p'))
-            .arg(json("Print the changes as one JSON object").conflicts_with("patch"))
-            .arg(paths()),
-        Command::new("apply")
-            .about("Take a sandbox's changes onto the real files")
-            .override_usage("belljar apply [OPTIONS] [ID] [PATH]...")
-            .after_help(APPLY_HELP)
-            .arg(words("The sandbox [default: the one used last]; then paths"))
-            .arg(switch("check", "Only say what would happen"))
-            .arg(switch("ours", "Where both changed the same, keep what is on the host").conflicts_with("theirs"))
-            .arg(switch("theirs", "Where both changed the same, take what the sandbox made"))
-            .arg(json("Print what happened as one JSON object"))
-            .arg(paths()),
+fn kept() -> [Command; 11] {
+    [
+        Command::new("diff").about("Show what a sandbox changed, or how two differ").defer(|diff| {
+            diff.override_usage("belljar diff [OPTIONS] [ID [ID]] [PATH]...")
+                .after_help(DIFF_HELP)
+                .arg(words("The sandbox [default: the one used last]; two to compare them; then paths"))
+                .arg(
+                    switch("stat", "One line a file, with the number of lines that changed (as without flags)")
+                        .conflicts_with("patch"),
+                )
+                .arg(switch("patch", "A unified patch, for `git apply` and `patch -p1`").short('p'))
+                .arg(json("Print the changes as one JSON object").conflicts_with("patch"))
+                .arg(paths())
+        }),
+        Command::new("apply").about("Take a sandbox's changes onto the real files").defer(|apply| {
+            apply
+                .override_usage("belljar apply [OPTIONS] [ID] [PATH]...")
+                .after_help(APPLY_HELP)
+                .arg(words("The sandbox [default: the one used last]; then paths"))
+                .arg(switch("check", "Only say what would happen"))
+                .arg(switch("ours", "Where both changed the same, keep what is on the host").conflicts_with("theirs"))
+                .arg(switch("theirs", "Where both changed the same, take what the sandbox made"))
+                .arg(json("Print what happened as one JSON object"))
+                .arg(paths())
+        }),
         Command::new("discard")
             .about("Throw a sandbox's changes away")
-            .arg(which_or_last())
-            .arg(json("Print what was thrown away as one JSON object")),
-        Command::new("ps").about("List sandboxes that run or are kept").arg(json("Print them as one JSON list")),
-        Command::new("show").about("Show one sandbox").arg(which(true)).arg(json("Print it as one JSON object")),
-        Command::new("create")
-            .about("Make a sandbox to be used again and again, over the current folder")
-            .after_help(
-                "Prints its id. `belljar exec ID -- CMD` runs something in it; its changes stay until you take them.",
-            )
-            .defer(|create| {
-                with_request(with_workspaces(create))
+            .defer(|discard| discard.arg(which_or_last()).arg(json("Print what was thrown away as one JSON object"))),
+        Command::new("ps")
+            .about("List sandboxes that run or are kept")
+            .defer(|ps| ps.arg(json("Print them as one JSON list"))),
+        Command::new("show")
+            .about("Show one sandbox")
+            .defer(|show| show.arg(which()).arg(json("Print it as one JSON object"))),
+        Command::new("create").about("Make a sandbox to be used again and again, over the current folder").defer(
+            |create| {
+                with_request(with_workspaces(create.after_help(CREATE_HELP)))
                     .arg(Arg::new("name").long("name").value_name("NAME").help("Call it so"))
                     .arg(json("Print it as one JSON object"))
-            }),
-        Command::new("exec")
-            .about("Run a command in a sandbox that is kept")
-            .after_help("What the sandbox was made with holds; flags given here are added to it.")
-            .defer(move |exec| {
-                let which = Arg::new("which")
-                    .value_name("ID")
-                    .required(true)
-                    .help("Its id, the start of it, its name, or `last`");
-                with_command(with_request(exec.arg(which))).args(run_only())
-            }),
-        Command::new("rm").about("Remove sandboxes with all their changes and snapshots").arg(
-            Arg::new("which").value_name("ID").required(true).num_args(1..).help("Their ids, starts of them, or names"),
+            },
         ),
-        Command::new("snapshot")
-            .about("Keep what a sandbox is now, to come back to it")
-            .arg(which(true))
-            .arg(Arg::new("name").long("name").value_name("NAME").help("Call it so [default: s1, s2, …]"))
-            .arg(json("Print it as one JSON object")),
-        Command::new("rollback")
-            .about("Go back to a snapshot; what was changed since is gone")
-            .arg(which(true))
-            .arg(Arg::new("snapshot").value_name("SNAPSHOT").help("Its name [default: the newest]"))
-            .arg(json("Print it as one JSON object")),
-        Command::new("fork")
-            .about("Make sandboxes that begin where this one is, and go on without each other")
-            .arg(which(true))
-            .arg(
-                Arg::new("number")
-                    .short('n')
-                    .long("number")
-                    .value_name("NUMBER")
-                    .default_value("1")
-                    .value_parser(value_parser!(u16).range(1..=64))
-                    .help("How many"),
-            )
-            .arg(json("Print them as one JSON list")),
-        Command::new("gc")
-            .about("Remove sandboxes that were not used for long, and what nobody needs any more")
-            .arg(
-                Arg::new("older-than")
-                    .long("older-than")
-                    .value_name("TIME")
-                    .default_value("7d")
-                    .value_parser(units::duration)
-                    .help("Not used for so long (12h, 7d)"),
-            )
-            .arg(switch("dry-run", "Only say what would be removed"))
-            .arg(json("Print what is removed as one JSON object")),
+        Command::new("exec").about("Run a command in a sandbox that is kept").defer(|exec| {
+            let exec = exec.after_help("What the sandbox was made with holds; flags given here are added to it.");
+            with_command(with_request(exec.arg(which()))).args(run_only())
+        }),
+        Command::new("rm")
+            .about("Remove sandboxes with all their changes and snapshots")
+            .defer(|rm| rm.arg(which().num_args(1..).help("Their ids, starts of them, or names"))),
+        Command::new("snapshot").about("Keep what a sandbox is now, to come back to it").defer(|snapshot| {
+            snapshot
+                .arg(which())
+                .arg(Arg::new("name").long("name").value_name("NAME").help("Call it so [default: s1, s2, …]"))
+                .arg(json("Print it as one JSON object"))
+        }),
+        Command::new("rollback").about("Go back to a snapshot; what was changed since is gone").defer(|rollback| {
+            rollback
+                .arg(which())
+                .arg(Arg::new("snapshot").value_name("SNAPSHOT").help("Its name [default: the newest]"))
+                .arg(json("Print it as one JSON object"))
+        }),
+        Command::new("fork").about("Make sandboxes that begin where this one is, and go on without each other").defer(
+            |fork| {
+                let number = Arg::new("number").short('n').long("number").value_name("NUMBER").help("How many");
+                fork.arg(which())
+                    .arg(number.default_value("1").value_parser(value_parser!(u16).range(1..=64)))
+                    .arg(json("Print them as one JSON list"))
+            },
+        ),
     ]
 }
+
+fn collect() -> Command {
+    Command::new("gc").about("Remove sandboxes that were not used for long, and what nobody needs any more").defer(
+        |gc| {
+            let older = Arg::new("older-than").long("older-than").value_name("TIME").default_value("7d");
+            gc.arg(older.value_parser(units::duration).help("Not used for so long (12h, 7d)"))
+                .arg(switch("dry-run", "Only say what would be removed"))
+                .arg(json("Print what is removed as one JSON object"))
+        },
+    )
+}
+
+fn which() -> Arg {
+    let help = "Its id, the start of it, its name, or `last` for the one used last";
+    Arg::new("which").value_name("ID").required(true).help(help)
+}
+
+fn which_or_last() -> Arg {
+    which().required(false).help("Its id, the start of it, or its name [default: the one used last]")
+}
+
+fn words(help: &'static str) -> Arg {
+    Arg::new("words").value_name("ID").num_args(0..).value_parser(value_parser!(OsString)).help(help)
+}
+
+fn paths() -> Arg {
+    let paths = Arg::new("paths").value_name("PATH").last(true).num_args(0..);
+    paths.value_parser(value_parser!(PathBuf)).help("Only these, and what is below them")
+}
+
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+const CREATE_HELP: &str =
+    "Prints its id. `belljar exec ID -- CMD` runs something in it; its changes stay until you take them.";
 
 const DIFF_HELP: &str = "\
 A word that is no sandbox is a path; after `--` every word is one.
