@@ -18,9 +18,15 @@ impl Project {
         Command::new(env!("CARGO_BIN_EXE_belljar"))
             .args(words)
             .current_dir(&self.0)
+            .env("XDG_STATE_HOME", self.state())
             .stdin(Stdio::null())
             .output()
             .expect("belljar starts")
+    }
+
+    /// Beside the project: a sandbox keeps nothing in what it works on.
+    fn state(&self) -> PathBuf {
+        self.0.with_extension("state")
     }
 
     /// The exit code and the one line on standard error, with what differs between machines replaced.
@@ -36,6 +42,10 @@ impl Project {
 impl Drop for Project {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).expect("nothing holds it");
+        match std::fs::remove_dir_all(self.state()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("the state is left: {error}"),
+            _ => {}
+        }
     }
 }
 
@@ -47,6 +57,12 @@ fn help_teaches() {
         ("run", vec!["run", "--help"]),
         ("explain", vec!["explain", "--help"]),
         ("doctor", vec!["doctor", "--help"]),
+        ("diff", vec!["diff", "--help"]),
+        ("apply", vec!["apply", "--help"]),
+        ("create", vec!["create", "--help"]),
+        ("exec", vec!["exec", "--help"]),
+        ("fork", vec!["fork", "--help"]),
+        ("gc", vec!["gc", "--help"]),
     ] {
         let output = project.belljar(&words);
         assert_eq!(output.status.code(), Some(0));
@@ -92,6 +108,26 @@ fn bad_input_is_one_line_with_the_fix() {
         &["run", "--backend", "nosuch", "--", "true"],
         &["run", "--accept-gap", "nosuch", "--", "true"],
         &["run", "--result-file", "nosuchfolder/file", "--", "true"],
+        &["run", "--workspace", "nosuchfolder", "--", "true"],
+        &["run", "--workspace", "plain", "--", "true"],
+        &["run", "--workspace", "/", "--", "true"],
+        &["run", "--workspace", "/etc", "--", "true"],
+        &["run", "--workspace", "/usr", "--", "true"],
+        &["run", "--workspace-mode", "nosuch", "--", "true"],
+        &["diff"],
+        &["diff", "nosuch"],
+        &["diff", "plain"],
+        &["apply", "last"],
+        &["apply", "--ours", "--theirs"],
+        &["show", "../../etc"],
+        &["show", ""],
+        &["exec", "nosuch", "--", "true"],
+        &["create", "--name", "last"],
+        &["create", "--name", "abc"],
+        &["create", "--name", "a b"],
+        &["fork", "last", "-n", "0"],
+        &["rollback", "nosuch"],
+        &["gc", "--older-than", "soon"],
         &["nosuchcommand"],
     ];
     let complaints: Vec<String> =
@@ -234,6 +270,6 @@ fn files_made_in_the_workspace_belong_to_the_caller() {
     for made in ["file", "folder"] {
         assert_eq!(std::fs::metadata(project.0.join(made)).expect(made).uid(), own);
     }
-    let output = project.belljar(&["run", "-q", "--", "touch", "file"]);
-    assert_ne!(output.status.code(), Some(0), "the workspace is read-only unless asked for");
+    let output = project.belljar(&["run", "-q", "--workspace-mode", "readonly", "--", "touch", "file"]);
+    assert_ne!(output.status.code(), Some(0), "a workspace that may only be read was written to");
 }

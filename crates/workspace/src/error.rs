@@ -13,7 +13,7 @@ pub enum Error {
     State { path: PathBuf, why: String },
     #[error("there is no sandbox `{0}`")]
     NoSuch(String),
-    #[error("there is no sandbox yet")]
+    #[error("no sandbox is kept")]
     None,
     #[error("`{which}` may be any of {}", candidates.join(", "))]
     Ambiguous { which: String, candidates: Vec<String> },
@@ -57,7 +57,8 @@ impl Error {
                 _ => "check the path, and that its filesystem works".to_owned(),
             },
             Error::State { .. } => {
-                "nothing of it was changed; move the folder away, or choose another with XDG_STATE_HOME".to_owned()
+                "choose another folder with XDG_STATE_HOME; or do without: `--workspace-mode readonly` or `direct`"
+                    .to_owned()
             }
             Error::NoSuch(_) | Error::Ambiguous { .. } => "see `belljar ps`".to_owned(),
             Error::None => "make one with `belljar run -- CMD` or `belljar create`".to_owned(),

@@ -38,7 +38,9 @@ impl Store {
     /// In the user's folder for state, by the usual variables.
     pub fn of_the_user() -> Option<Store> {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let folder = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")))?;
+        // A home is not ours to make.
+        let home = || variable("HOME").filter(|home| home.is_dir()).map(|home| home.join(".local/state"));
+        let folder = variable("XDG_STATE_HOME").or_else(home)?;
         Some(Store::at(folder.join("belljar")))
     }
 

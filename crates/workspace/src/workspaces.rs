@@ -48,7 +48,7 @@ impl Workspaces {
     fn store(&self) -> Result<Store> {
         let folder = self.folder.clone().ok_or_else(|| Error::State {
             path: "$HOME/.local/state".into(),
-            why: "neither XDG_STATE_HOME nor HOME is set".to_owned(),
+            why: "XDG_STATE_HOME is not set, and HOME is not a folder".to_owned(),
         })?;
         let mut store = Store::at(folder);
         store.ready()?;
