@@ -163,7 +163,7 @@ fn programs_read_all_of_it_as_json() {
             .output()
             .expect("belljar starts");
         let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-        serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+        serde_json::from_slice(&text).expect("it is JSON")
     };
     let ran = ask(&["run", "--json", "--", "sh", "-c", CHANGE]);
     assert_eq!((&ran["changes"]["added"], &ran["changes"]["protected"]), (&8.into(), &3.into()), "{ran}");

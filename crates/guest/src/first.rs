@@ -15,7 +15,7 @@ use sys::process::{Alone, Namespaces, Strings};
 use sys::{identity, limits, mounts, network, process, seccomp, signals};
 
 use crate::restrict::restrict;
-use crate::step::{Layer, Source, Step, Way};
+use crate::step::{Source, Step, Way};
 use crate::wire::{self, Report, Stage};
 
 /// Everything the child needs to know, made before the fork.
@@ -365,32 +365,30 @@ impl<'a> State<'a> {
         }
     }
 
-    fn overlay(&mut self, lower: &[Layer], layer: &Layer, target: &Way) -> io::Result<()> {
-        // Opened, and named by their descriptors: their paths may be too long for the kernel, have letters in them that
-        // mean something to it, or lead elsewhere a moment later.
+    fn overlay(&mut self, lower: &[Source], layer: &Source, target: &Way) -> io::Result<()> {
+        // Named by their descriptors: their paths may be too long for the kernel, have letters in them that mean
+        // something to it, or lead elsewhere a moment later.
+        let name = |folder: BorrowedFd<'_>| CString::new(format!("/proc/self/fd/{}", folder.as_raw_fd()));
         let mut open = Vec::with_capacity(lower.len() + 1);
-        let mut names = Vec::with_capacity(lower.len() + 1);
-        for Layer { source, at } in lower.iter().chain([layer]) {
+        let mut names: Vec<CString> = Vec::with_capacity(lower.len() + 1);
+        for source in lower.iter().chain([layer]) {
             match source {
                 Source::Path(way) => {
                     let folder = mounts::open_without_links(CWD, way.path())?;
-                    names.push(CString::new(format!("/proc/self/fd/{}", folder.as_raw_fd()))?);
+                    names.push(name(folder.as_fd())?);
                     open.push(folder);
                 }
-                // The kernel joins only what is mounted.
+                // The kernel joins only what is mounted somewhere. In the old root nobody sees it, and it goes with it.
                 Source::Received { tree, .. } => {
                     let tree = self.received.get(*tree).ok_or(io::ErrorKind::NotFound)?;
-                    mounts::attach_plainly(tree.as_fd(), at)?;
-                    names.push(at.clone());
+                    mounts::attach_plainly(tree.as_fd(), c"/usr")?;
+                    names.push(name(tree.as_fd())?);
                 }
             }
         }
         let upper = names.pop().ok_or(io::ErrorKind::NotFound)?;
         let overlay = mounts::create_overlay(&names, &upper)?;
         self.attach(overlay.as_fd(), target)?;
-        for Layer { at, .. } in lower.iter().chain([layer]).filter(|layer| layer.is_received()) {
-            mounts::detach(at)?;
-        }
         self.keep(overlay);
         Ok(())
     }

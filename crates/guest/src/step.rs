@@ -63,9 +63,9 @@ pub enum Step {
     },
     /// A folder in which changes to what is below, the topmost first, are kept apart in `layer`.
     Overlay {
-        lower: Vec<Layer>,
+        lower: Vec<Source>,
         /// Has `upper` and `work` in it.
-        layer: Layer,
+        layer: Source,
         target: Way,
     },
     /// Something nobody may see: `cover` (of the new root) is put over it.
@@ -139,20 +139,6 @@ pub enum Source {
     Received { path: CString, tree: usize },
 }
 
-/// A part of an overlay.
-#[derive(Debug)]
-pub struct Layer {
-    pub source: Source,
-    /// Where in the new root it is mounted until it is joined, if the parent opens it.
-    pub at: CString,
-}
-
-impl Layer {
-    pub fn is_received(&self) -> bool {
-        matches!(self.source, Source::Received { .. })
-    }
-}
-
 /// What Landlock is told. Everything that it knows of at `abi` and that is not allowed here is refused.
 #[derive(Debug)]
 pub struct Landlock {
@@ -210,7 +196,7 @@ impl fmt::Display for Step {
             }
             Step::Scratch { path } => write!(out, "scratch  {}", inside(path.path())),
             Step::Overlay { lower, layer, target } => {
-                let path = |layer: &Layer| match &layer.source {
+                let path = |layer: &Source| match layer {
                     Source::Path(way) => way.path().to_string_lossy().into_owned(),
                     Source::Received { path, .. } => format!("{} (opened by the parent)", path.to_string_lossy()),
                 };

@@ -174,12 +174,6 @@ pub fn create_overlay(lower: &[CString], layer: &CStr) -> io::Result<OwnedFd> {
     Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
 }
 
-/// Takes a mount out of sight; whoever uses it keeps it.
-pub fn detach(path: &CStr) -> io::Result<()> {
-    use rustix::mount::{UnmountFlags, unmount};
-    Ok(unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?)
-}
-
 /// Nothing mounted from here on is seen outside this mount namespace, nor the other way round.
 pub fn keep_private() -> io::Result<()> {
     use rustix::mount::{MountPropagationFlags, mount_change};

@@ -1,12 +1,12 @@
 //! What this host can hold, tried out for real: each finding comes from doing it in a child that then ends.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use guest::Step;
-use guest::step::{Layer, Source, Way};
+use guest::step::{Source, Way};
 use guest::wire::{self, Report};
 use model::{BackendReport, Files, Finding, Held, Limits, Network, Powers};
 use sys::filter::{Action, Rule, Rules};
@@ -87,7 +87,7 @@ fn overlay_steps() -> Vec<Step> {
         steps.push(Step::Directory { path: path.into(), mode: 0o755 });
     }
     // Of the new root: walked from the current folder.
-    let layer = |path: &CStr| Layer { source: Source::Path(Way::Plain(path.into())), at: CString::default() };
+    let layer = |path: &CStr| Source::Path(Way::Plain(path.into()));
     let target = Way::Plain(c"merged".into());
     steps.push(Step::Overlay { lower: vec![layer(c"lower")], layer: layer(c"layer"), target });
     steps

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use guest::Step;
-use guest::step::{Access as Reach, Landlock, Layer, Source, Way};
+use guest::step::{Access as Reach, Landlock, Source, Way};
 use model::paths::{self, is_below, is_within};
 use model::{Access, Command, Files, Kept, Limits, Network, Origin, Place, Powers, Stack};
 use sys::filter;
@@ -78,7 +78,6 @@ const HOSTNAME: &str = "belljar";
 /// Covers for what is hidden; empty, and nothing in them can be told from nothing.
 const EMPTY_FOLDER: &str = ".belljar/folder";
 const EMPTY_FILE: &str = ".belljar/file";
-const LAYERS: &str = ".belljar/layers";
 const OWN_IDENTITY: &str = ".belljar/boot_id";
 /// The host's boots are counted here; programs that ask get the same answer in every sandbox.
 const BOOT_IDENTITY: &str = "proc/sys/kernel/random/boot_id";
@@ -315,7 +314,7 @@ fn root(
     if hidden.iter().any(|(_, folder)| *folder) {
         skeleton.folder(&Path::new("/").join(EMPTY_FOLDER), 0o555)?;
     }
-    let mut layers = Layers { host, made: 0, folders: Vec::new() };
+    steps.append(&mut skeleton.steps);
 
     // Outer mounts before inner ones, or the outer would hide the inner.
     enum Mount<'a> {
@@ -359,7 +358,7 @@ fn root(
                     Access::Layered => {
                         let stack = stacks.iter().find(|stack| stack.place == place.path);
                         let stack = stack.ok_or_else(|| Unplannable::NoLayer(place.path.clone()))?;
-                        mounted.push(layers.over(stack, from, target, owner, &mut trees)?);
+                        mounted.push(layered(stack, (from, target), owner, host, &mut trees)?);
                         continue;
                     }
                 };
@@ -382,10 +381,6 @@ fn root(
     ] {
         mounted.push(Step::Hide { path: Way::Plain(text(secret)), cover: text(cover) });
     }
-    for folder in &layers.folders {
-        skeleton.folder(&Path::new("/").join(folder), 0o700)?;
-    }
-    steps.append(&mut skeleton.steps);
     if !trees.is_empty() {
         steps.push(Step::Receive);
     }
@@ -393,49 +388,28 @@ fn root(
     Ok(trees)
 }
 
-/// Layered places, and the folders of the new root in which their parts are mounted until they are joined.
-struct Layers<'a> {
-    host: &'a Host,
-    made: usize,
-    folders: Vec<String>,
-}
-
-impl Layers<'_> {
-    fn over(
-        &mut self,
-        stack: &Stack,
-        from: Way,
-        target: Way,
-        owner: Option<(u32, u32)>,
-        trees: &mut Vec<Tree>,
-    ) -> Result<Step, Unplannable> {
-        match &stack.kept {
-            Kept::Copy { tree } => {
-                let attributes = Attributes::READ_WRITE;
-                let source = source(self.host, trees, Way::Careful(path(tree)?), attributes, owner);
-                Ok(Step::Bind { source, target, attributes })
-            }
-            Kept::Overlay { earlier, layer } => {
-                let mut lower = Vec::with_capacity(earlier.len() + 1);
-                for earlier in earlier {
-                    let way = Way::Careful(path(earlier)?);
-                    lower.push(self.layer(way, Attributes::READ_ONLY, owner, trees));
-                }
-                lower.push(self.layer(from, Attributes::READ_ONLY, owner, trees));
-                let layer = self.layer(Way::Careful(path(layer)?), Attributes::READ_WRITE, owner, trees);
-                Ok(Step::Overlay { lower, layer, target })
-            }
+/// A layered place: what is laid over what.
+fn layered(
+    stack: &Stack,
+    (from, target): (Way, Way),
+    owner: Option<(u32, u32)>,
+    host: &Host,
+    trees: &mut Vec<Tree>,
+) -> Result<Step, Unplannable> {
+    let mut part = |from, attributes| source(host, trees, from, attributes, owner);
+    match &stack.kept {
+        Kept::Copy { tree } => {
+            let attributes = Attributes::READ_WRITE;
+            Ok(Step::Bind { source: part(Way::Careful(path(tree)?), attributes), target, attributes })
         }
-    }
-
-    fn layer(&mut self, from: Way, attributes: Attributes, owner: Option<(u32, u32)>, trees: &mut Vec<Tree>) -> Layer {
-        let source = source(self.host, trees, from, attributes, owner);
-        let at = format!("{LAYERS}/{}", self.made);
-        self.made += 1;
-        if let Source::Received { .. } = source {
-            self.folders.push(at.clone());
+        Kept::Overlay { earlier, layer } => {
+            let mut lower = Vec::with_capacity(earlier.len() + 1);
+            for earlier in earlier {
+                lower.push(part(Way::Careful(path(earlier)?), Attributes::READ_ONLY));
+            }
+            lower.push(part(from, Attributes::READ_ONLY));
+            Ok(Step::Overlay { lower, layer: part(Way::Careful(path(layer)?), Attributes::READ_WRITE), target })
         }
-        Layer { source, at: text(&at) }
     }
 }
 
