@@ -318,6 +318,7 @@ impl<'a> State<'a> {
             }
             Step::OwnTerminal => self.own_terminal()?,
             Step::Restrict(landlock) => restrict(landlock)?,
+            Step::AwaitTick { after } => sys::clock::await_tick(*after),
             Step::Filter(program) => self.listener = Some(seccomp::install(program)?),
             Step::ForbidInspection => process::forbid_inspection()?,
         }

@@ -101,6 +101,10 @@ pub enum Step {
     /// Open a terminal of the sandbox's own and hand its other end to the parent.
     OwnTerminal,
     Restrict(Landlock),
+    /// Wait until files that are changed get a later time than this, in nanoseconds since 1970.
+    AwaitTick {
+        after: i64,
+    },
     Filter(Program),
     ForbidInspection,
 }
@@ -235,6 +239,7 @@ impl fmt::Display for Step {
                 }
                 if landlock.refuse_tcp { write!(out, ", no tcp") } else { Ok(()) }
             }
+            Step::AwaitTick { .. } => write!(out, "await    the next tick of the clock of files"),
             Step::Filter(program) => write!(out, "seccomp  {} instructions", program.length()),
             Step::ForbidInspection => write!(out, "forbid   inspection of the first process"),
         }

@@ -24,6 +24,9 @@ pub enum WorkspaceMode {
 pub struct Stack {
     pub place: PathBuf,
     pub kept: Kept,
+    /// Nanoseconds since 1970. The command starts when the clock that files get their times from is past this, so that
+    /// a file with an earlier time is one that the command saw.
+    pub begun: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

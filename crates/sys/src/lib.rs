@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod capabilities;
+pub mod clock;
 pub mod filter;
 pub mod handles;
 pub mod identity;

@@ -83,7 +83,8 @@ const LARGEST_HASHED: u64 = 64 << 20;
 /// Contents up to this are kept, for merging.
 pub const LARGEST_KEPT: u64 = 4 << 20;
 
-/// Finds the base of everything that the view changes and that has none yet. `moment`: when the run began.
+/// Finds the base of everything that the view changes and that has none yet. `moment`: what has this time or an
+/// earlier one was so before the command started.
 pub fn capture(
     view: &View,
     known: &Bases,
@@ -212,14 +213,8 @@ fn is_before(time: i64, moment: i64) -> bool {
     const SECOND: i64 = 1_000_000_000;
     match time % SECOND {
         0 => time.saturating_add(2 * SECOND) <= moment,
-        _ => time < moment,
+        _ => time <= moment,
     }
-}
-
-/// The kernel's own coarse clock, which files get their times from: what is changed later has no earlier time.
-pub fn now() -> i64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }
 
 /// Bases of paths that the view no longer changes.
@@ -240,7 +235,8 @@ mod tests {
     fn a_time_without_a_fraction_is_only_before_what_is_seconds_later() {
         let second = 1_000_000_000;
         assert!(is_before(5 * second + 1, 5 * second + 2));
-        assert!(!is_before(5 * second + 2, 5 * second + 2));
+        assert!(is_before(5 * second + 2, 5 * second + 2));
+        assert!(!is_before(5 * second + 3, 5 * second + 2));
         assert!(!is_before(5 * second, 6 * second + 1));
         assert!(is_before(5 * second, 7 * second));
     }

@@ -202,8 +202,11 @@ impl Version<'_> {
                 if let Some(kept) = base.hash.and_then(|hash| part.blobs.read(hash)) {
                     return Ok(Some(kept));
                 }
+                // What nobody knows is shown as it is now.
                 match part.host.look(path)? {
-                    Some(seen) if base.is_still(&seen) => Version::In(&part.host, seen).contents(path, most),
+                    Some(seen) if base.is_still(&seen) || !base.known => {
+                        Version::In(&part.host, seen).contents(path, most)
+                    }
                     _ => Ok(None),
                 }
             }

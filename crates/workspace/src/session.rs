@@ -44,7 +44,7 @@ impl Session {
     pub fn begin(store: &Store, wish: &Wish<'_>, watch: &dyn Watch) -> Result<Session> {
         let mut record = new_record(store, wish)?;
         let layer = make_layer(store, &record, watch)?;
-        record.moment = Some(base::now());
+        record.moment = Some(sys::clock::now());
         record.boot = Some(boot());
         let session = Session { store: store.clone(), record, layer, known: false };
         session.claim()?;
@@ -65,7 +65,7 @@ impl Session {
         for number in 0..record.workspaces.len() {
             renew_work(&store.layer(record.top()).join(number.to_string()), &record.workspaces[number])?;
         }
-        record.moment = Some(base::now());
+        record.moment = Some(sys::clock::now());
         record.boot = Some(boot());
         record.used = now();
         record.command = command(request);
@@ -283,7 +283,7 @@ fn stacks(store: &Store, record: &Record) -> Vec<Stack> {
                 Kept::Overlay { earlier: earlier.collect(), layer }
             }
         };
-        Stack { place: workspace.path(), kept }
+        Stack { place: workspace.path(), kept, begun: record.moment.unwrap_or_default() }
     };
     record.workspaces.iter().enumerate().map(stack).collect()
 }

@@ -74,7 +74,10 @@ impl Store {
         let seen = match Folder::open(&self.folder).and_then(|folder| folder.seen()) {
             Ok(seen) => seen,
             Err(_) => {
-                make().map_err(cannot("make", &layers))?;
+                make().map_err(|error| Error::State {
+                    path: self.folder.clone(),
+                    why: format!("it can't be made: {error}"),
+                })?;
                 self.folder = std::fs::canonicalize(&self.folder).map_err(cannot("find", &self.folder))?;
                 let opened = Folder::open(&self.folder).and_then(|folder| folder.seen());
                 opened.map_err(cannot("open", &self.folder))?

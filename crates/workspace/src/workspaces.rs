@@ -109,6 +109,7 @@ impl Workspaces {
                 earlier: Vec::new(),
                 layer: folder.join("layers/ID").join(number.to_string()),
             },
+            begun: 0,
         };
         Ok(places.iter().enumerate().map(stack).collect())
     }

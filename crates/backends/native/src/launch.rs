@@ -364,6 +364,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         Step::DropCapabilities { .. } | Step::ForbidNewPrivileges => Wall::Privileges,
         Step::Lower(..) => Wall::OpenFiles,
         Step::Restrict(_) => Wall::Landlock,
+        Step::AwaitTick { .. } => Wall::Files,
         Step::Filter(_) => Wall::SystemCalls,
     };
     let fix = match step {
