@@ -17,7 +17,8 @@ pub struct Operation {
 }
 
 pub fn table(who: Who, large: &Tree) -> Table {
-    let title = format!("Belljar's commands as {}, over a small project and one of {}", who.name(), large.size());
+    let (who, large) = (who.name(), large.size());
+    let title = format!("Commands as {who}, over a small project and one of {large}; `run` is of /bin/true");
     let head = ["", "runs of each", "small", "p50 ms", "p99 ms", "large p50 ms", "large p99 ms", "ratio", "wanted"];
     Table::new(title, &head)
 }

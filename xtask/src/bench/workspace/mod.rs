@@ -7,6 +7,9 @@ mod inside;
 mod operations;
 mod trees;
 
+use std::path::Path;
+use std::process::Command;
+
 use testkit::Who;
 
 use super::field::Field;
@@ -25,13 +28,34 @@ struct Amounts {
     changes: usize,
     inside_rounds: usize,
     alternatives: usize,
+    /// Files of the large project.
     large: usize,
+    /// Files of the project that is copied in other ways.
+    copied: usize,
+    /// Files of the repository that jobs are done in.
+    repository: usize,
 }
 
-const FULL: Amounts =
-    Amounts { starts: 200, operations: 100, changes: 50, inside_rounds: 10, alternatives: 3, large: 100_000 };
-const QUICK: Amounts =
-    Amounts { starts: 10, operations: 5, changes: 3, inside_rounds: 1, alternatives: 1, large: 20_000 };
+const FULL: Amounts = Amounts {
+    starts: 200,
+    operations: 100,
+    changes: 50,
+    inside_rounds: 10,
+    alternatives: 3,
+    large: 100_000,
+    copied: 100_000,
+    repository: 5000,
+};
+const QUICK: Amounts = Amounts {
+    starts: 10,
+    operations: 5,
+    changes: 3,
+    inside_rounds: 1,
+    alternatives: 1,
+    large: 20_000,
+    copied: 1000,
+    repository: 1000,
+};
 
 pub fn workspace(flags: &[&str]) -> Result<(), String> {
     let quick = flags.contains(&"--quick");
@@ -59,7 +83,7 @@ pub fn workspace(flags: &[&str]) -> Result<(), String> {
 
     let [tiny, small, large] = [Tree::find(10)?, Tree::find(1000)?, Tree::find(amounts.large)?];
     if quick {
-        println!("a quick run: the large project has only {}", large.size());
+        println!("a quick run: the large project has only {}, the copied one {} files", large.size(), amounts.copied);
     }
     let field = Field::make()?;
     let mut samples = Samples::open("workspace")?;
@@ -71,9 +95,18 @@ pub fn workspace(flags: &[&str]) -> Result<(), String> {
         let bench = Bench { field: &field, who };
         tables.push(operations::measure(&bench, [&tiny, &small, &large], &amounts, &mut samples)?);
     }
-    large.hand_to(Who::Root)?;
     tables.push(inside::measure(&field, &amounts, &mut samples)?);
-    tables.push(alternatives::measure(&field, &large, &amounts, &mut samples)?);
+    let copied = Tree::find(amounts.copied)?;
+    copied.hand_to(Who::Root)?;
+    tables.push(alternatives::measure(&field, &copied, &amounts, &mut samples)?);
+    println!("\nprojects: {}\nlayers and copies: {}", filesystem(&large.path), filesystem(&field.root));
     report(tables, quick, markdown, &samples);
     Ok(())
+}
+
+/// What a path is on: whether removing waits for the disk, as with `discard`, is seen in every number.
+fn filesystem(path: &Path) -> String {
+    let mut command = Command::new("findmnt");
+    command.args(["--noheadings", "--first-only", "--output", "FSTYPE,OPTIONS", "--target"]).arg(path);
+    place::said(&mut command).unwrap_or_else(|| "a filesystem that findmnt does not know".to_owned())
 }

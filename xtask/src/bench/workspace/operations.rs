@@ -53,9 +53,14 @@ pub fn measure(
     let who = bench.who;
     let mut table = growth::table(who, large);
 
-    let operation = Operation { name: "run -- /bin/true", most_ratio: 1.2, most_ms: None };
-    let start = |tree: &Tree| bench.belljar(&tree.path, &["run", "-q", "--", "/bin/true"]);
-    table.rows.push(growth::measure(&operation, who, [tiny, large], amounts.starts, samples, start)?);
+    // Without layers as well: the difference is what they cost at any size.
+    let starts: [(_, &[_]); 2] = [("run", &[]), ("run --workspace-mode direct", &["--workspace-mode", "direct"])];
+    for (name, flags) in starts {
+        let operation = Operation { name, most_ratio: 1.2, most_ms: None };
+        let words = [&["run", "-q"], flags, &["--", "/bin/true"]].concat();
+        let once = |tree: &Tree| bench.belljar(&tree.path, &words);
+        table.rows.push(growth::measure(&operation, who, [tiny, large], amounts.starts, samples, once)?);
+    }
 
     // A sandbox of its own for each: snapshots and forks add layers to what they are made of.
     let leaves: [(_, &[_]); 3] = [("snapshot", &[NAME]), ("fork", &[NAME, FORK]), ("discard", &[NAME])];
