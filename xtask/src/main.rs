@@ -34,6 +34,11 @@ cargo xtask TASK
       --quick          a few samples of each, to see that it works
       --runs N         samples of each start-up (default 200; slow peers take 20)
       --markdown       print the tables as the README shows them
+  bench workspace      measure layers over 10 and 100,000 files, the same jobs inside and outside, and other ways to a
+                       copy to write to; raw samples in bench-results/, 5 GB of projects below BELLJAR_PEERS
+      --quick          a few samples of each, over 20,000 files instead, to see that it works
+      --runs N         samples of each command over each size (default 200 starts, 100 of the others, 50 diffs)
+      --markdown       print the tables as the README shows them
 
 Environment
   BELLJAR_PEERS        where peers and tool-chains for tests are installed (default /opt/belljar-peers)
@@ -82,6 +87,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["threats", "--cell", attack, column] => threats::cell(attack, column),
         ["fuzz", flags @ ..] => fuzz::fuzz(flags),
         ["bench", "native", flags @ ..] => bench::native(flags),
+        ["bench", "workspace", flags @ ..] => bench::workspace::workspace(flags),
         _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
     }
 }

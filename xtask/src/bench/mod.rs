@@ -1,14 +1,17 @@
 //! `cargo xtask bench native`: belljar beside its peers in one run, interleaved so that noise hits all alike.
-//! It measures and reports; a threshold that is not met is said, not failed.
+//! `bench workspace`, in a folder of its own, does the same with layers over small and large projects.
+//! They measure and report; a threshold that is not met is said, not failed.
 
 mod field;
 mod inside;
+mod jobs;
 mod memory;
 mod runners;
 mod samples;
 mod start;
 mod step_table;
 mod throughput;
+pub mod workspace;
 
 use std::process::Command;
 
@@ -66,18 +69,25 @@ pub fn native(flags: &[&str]) -> Result<(), String> {
     if !place::are_we_root() {
         return Err("the benchmark needs root: it measures as root and as an ordinary user".to_owned());
     }
-    steps::run(
-        Command::new("cargo").current_dir(place::tree()).args(["build", "--release", "--workspace", "--quiet"]),
-    )?;
+    build()?;
 
     let field = Field::make()?;
-    let mut samples = Samples::open()?;
+    let mut samples = Samples::open("native")?;
     let mut tables = Vec::new();
     tables.extend(start::measure(&field, &amounts, &mut samples)?);
     tables.push(throughput::measure(&field, &amounts, &mut samples)?);
     tables.push(inside::measure(&field, &amounts, &mut samples)?);
     tables.push(memory::measure(&field, &mut samples)?);
     tables.push(step_table::measure(&field, &amounts, &mut samples)?);
+    report(tables, quick, markdown, &samples);
+    Ok(())
+}
+
+fn build() -> Result<(), String> {
+    steps::run(Command::new("cargo").current_dir(place::tree()).args(["build", "--release", "--workspace", "--quiet"]))
+}
+
+fn report(mut tables: Vec<Table>, quick: bool, markdown: bool, samples: &Samples) {
     println!("\n{}", host());
     if quick {
         println!("a quick run: it shows that all can be measured; the numbers prove nothing");
@@ -87,7 +97,6 @@ pub fn native(flags: &[&str]) -> Result<(), String> {
         println!("\n{}", if markdown { table.to_markdown() } else { table.to_plain() });
     }
     println!("\nraw samples: {}", samples.path.display());
-    Ok(())
 }
 
 /// Numbers mean little without the machine they are from.

@@ -14,10 +14,11 @@ pub struct Samples {
 }
 
 impl Samples {
-    pub fn open() -> Result<Samples, String> {
+    /// `bench` is the name of what is measured.
+    pub fn open(bench: &str) -> Result<Samples, String> {
         let folder = place::tree().join("bench-results");
         let now = place::said(Command::new("date").args(["-u", "+%Y-%m-%dT%H%M%S"])).ok_or("`date` failed")?;
-        let path = folder.join(format!("{now}-native.jsonl"));
+        let path = folder.join(format!("{now}-{bench}.jsonl"));
         let complain = |error| format!("cannot write {}: {error}", path.display());
         fs::create_dir_all(&folder).map_err(complain)?;
         let file = File::create(&path).map_err(complain)?;
