@@ -174,7 +174,11 @@ impl Capture<'_> {
         let keep = self.view.get(path).is_some_and(|entry| entry.node == Node::Thing && entry.seen.is_file());
         if base.known {
             base.hash = match base.kind {
-                Kind::File if keep => self.blobs.keep_file(self.host, path, LARGEST_KEPT, LARGEST_HASHED),
+                Kind::File if keep => match self.blobs.keep_file(self.host, path, LARGEST_KEPT, LARGEST_HASHED) {
+                    // Closed to ourselves: then its times must tell.
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+                    kept => kept,
+                },
                 Kind::Link => self.host.link(path).map(|target| Some(Hash::of(&target))),
                 _ => Ok(None),
             }

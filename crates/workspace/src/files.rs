@@ -12,7 +12,11 @@ use rustix::io::Errno;
 
 /// An open folder.
 #[derive(Debug)]
-pub struct Folder(OwnedFd);
+pub struct Folder {
+    fd: OwnedFd,
+    /// A layer's: files in it that hostile code has closed are opened all the same. Files of the host's are not.
+    ours: bool,
+}
 
 /// What is known of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,15 +88,20 @@ impl Folder {
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        Ok(Folder(rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?))
+        Ok(Folder { fd: rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?, ours: true })
+    }
+
+    /// The same for a folder of the host's, whose files are left as they are.
+    pub fn open_real(path: &Path) -> io::Result<Folder> {
+        Ok(Folder { ours: false, ..Folder::open(path)? })
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 
     pub fn seen(&self) -> io::Result<Seen> {
-        Ok(Seen::of(&rustix::fs::fstat(&self.0)?))
+        Ok(Seen::of(&rustix::fs::fstat(&self.fd)?))
     }
 
     /// The folder at `path`, to be listed. An empty path is this folder.
@@ -102,14 +111,14 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
             opened => opened,
         }
-        .map(Folder)
+        .map(|fd| Folder { fd, ours: self.ours })
     }
 
     /// Opens what is at `path` for something, without waiting for the other end of a pipe.
     pub fn open_file(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         match self.walk(path, flags) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
+            Err(error) if self.ours && error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
             opened => opened,
         }
     }
@@ -117,7 +126,8 @@ impl Folder {
     /// The folder that `path` is in, and its name there.
     pub fn parent_of<'a>(&self, path: &'a [u8]) -> io::Result<(Folder, &'a OsStr)> {
         let (parent, name) = split(path);
-        Ok((Folder(self.walk(parent, OFlags::PATH | OFlags::DIRECTORY)?), OsStr::from_bytes(name)))
+        let fd = self.walk(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok((Folder { fd, ours: self.ours }, OsStr::from_bytes(name)))
     }
 
     /// What is at `path`; nothing if any part of the way is missing, or is no folder.
@@ -125,7 +135,7 @@ impl Folder {
         if path.is_empty() {
             return self.seen().map(Some);
         }
-        match self.walk(path, OFlags::PATH) {
+        match self.handle(path) {
             Ok(found) => Ok(Some(Seen::of(&rustix::fs::fstat(found)?))),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(error),
@@ -134,7 +144,7 @@ impl Folder {
 
     /// The target of the link at `path`.
     pub fn link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
-        let link = self.walk(path, OFlags::PATH)?;
+        let link = self.handle(path)?;
         if Seen::of(&rustix::fs::fstat(&link)?).size > LONGEST_LINK {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -158,7 +168,7 @@ impl Folder {
     /// Names in this folder, in order.
     pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
+        for entry in self.entries()? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
@@ -170,7 +180,7 @@ impl Folder {
     }
 
     pub fn is_empty(&self) -> io::Result<bool> {
-        for entry in Dir::read_from(&self.0)? {
+        for entry in self.entries()? {
             let entry = entry?;
             if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 return Ok(false);
@@ -181,24 +191,53 @@ impl Folder {
 
     /// What is called `name` right here.
     pub fn look_at(&self, name: &OsStr) -> io::Result<Option<Seen>> {
-        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let look = || rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        let looked = match look() {
+            Err(Errno::ACCESS) if self.ours => opened_up(self.fd(), look),
+            looked => looked.map_err(io::Error::from),
+        };
+        match looked {
             Ok(stat) => Ok(Some(Seen::of(&stat))),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// An attribute of the folder itself, if it has it and it is not longer than 256 bytes.
     pub fn attribute(&self, name: &CStr) -> io::Result<Option<Vec<u8>>> {
-        let mut value = vec![0u8; 256];
-        match rustix::fs::fgetxattr(&self.0, name, value.as_mut_slice()) {
-            Ok(length) => {
-                value.truncate(length);
-                Ok(Some(value))
-            }
-            Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(None),
-            Err(error) => Err(error.into()),
+        let read = || {
+            let mut value = vec![0u8; 256];
+            let length = rustix::fs::fgetxattr(&self.fd, name, value.as_mut_slice())?;
+            value.truncate(length);
+            Ok(value)
+        };
+        let read = match read() {
+            Err(Errno::ACCESS) if self.ours => opened_up(self.fd(), read),
+            read => read.map_err(io::Error::from),
+        };
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(None),
+                _ => Err(error),
+            },
         }
+    }
+
+    fn handle(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        match self.walk(path, OFlags::PATH) {
+            Err(error) if self.ours && error.kind() == io::ErrorKind::PermissionDenied => {
+                self.insist(path, OFlags::PATH)
+            }
+            found => found,
+        }
+    }
+
+    /// What is in this folder, read through our own descriptor: it may be closed to us by its name.
+    fn entries(&self) -> io::Result<Dir> {
+        let mut entries = Dir::new(self.fd.try_clone()?)?;
+        entries.rewind();
+        Ok(entries)
     }
 
     fn walk(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
@@ -225,20 +264,41 @@ impl Folder {
         open(from.as_ref().map_or(self.fd(), AsFd::as_fd), rest, flags)
     }
 
-    /// Opens something of ours that somebody has closed to everyone, and leaves it closed.
+    /// Opens something of ours that somebody has closed to everyone, or put into something closed, and leaves it so.
     fn insist(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-        let found = self.walk(path, OFlags::PATH)?;
+        let handle = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut found = rustix::fs::openat2(self.fd(), c".", handle, Mode::empty(), BENEATH)?;
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            let open = || rustix::fs::openat2(&found, name, handle, Mode::empty(), BENEATH);
+            found = match open() {
+                Err(Errno::ACCESS) => opened_up(found.as_fd(), open)?,
+                opened => opened?,
+            };
+        }
+        if flags.contains(OFlags::PATH) {
+            return Ok(found);
+        }
         let seen = Seen::of(&rustix::fs::fstat(&found)?);
-        if seen.owner.0 != rustix::process::geteuid().as_raw() || !(seen.is_folder() || seen.is_file()) {
+        if !(seen.is_folder() || seen.is_file()) {
             return Err(Errno::ACCESS.into());
         }
         // Through the descriptor: the name may be a link by now.
         let own = format!("/proc/self/fd/{}", found.as_raw_fd());
-        rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode | 0o700))?;
-        let opened = rustix::fs::open(&own, flags | OFlags::CLOEXEC, Mode::empty());
-        rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode))?;
-        Ok(opened?)
+        opened_up(found.as_fd(), || rustix::fs::open(&own, flags | OFlags::CLOEXEC, Mode::empty()))
     }
+}
+
+/// Does something that needs all rights to a file of ours, and closes it again.
+fn opened_up<T>(file: BorrowedFd<'_>, does: impl Fn() -> rustix::io::Result<T>) -> io::Result<T> {
+    let seen = Seen::of(&rustix::fs::fstat(file)?);
+    if seen.owner.0 != rustix::process::geteuid().as_raw() {
+        return Err(Errno::ACCESS.into());
+    }
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode | 0o700))?;
+    let done = does();
+    rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode))?;
+    Ok(done?)
 }
 
 /// Nothing is there, or on the way there is something that is no folder.

@@ -188,7 +188,7 @@ pub fn check_places(record: &Record) -> Result<()> {
 /// The real folder of a workspace, if it is the one that the sandbox was made over.
 pub fn open_place(record: &Record, workspace: &Workspace) -> Result<Folder> {
     let path = workspace.path();
-    let folder = Folder::open(&path).map_err(cannot("open", &path))?;
+    let folder = Folder::open_real(&path).map_err(cannot("open", &path))?;
     let seen = folder.seen().map_err(cannot("look at", &path))?;
     match (seen.device, seen.inode) == (workspace.device, workspace.inode) {
         true => Ok(folder),
