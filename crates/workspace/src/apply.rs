@@ -12,7 +12,7 @@ use crate::error::{Result, cannot};
 use crate::gate::{self, Decision, Judged};
 use crate::record::Record;
 use crate::session;
-use crate::state::State;
+use crate::state::{Phase, State};
 use crate::store::{Store, new_id};
 
 /// Held while anybody writes to real files.
@@ -35,22 +35,40 @@ impl Turn {
 /// Finishes or undoes what others were cut off from; says which. For whoever has the turn.
 pub fn recover(_turn: &Turn, state: &mut State, watch: &dyn Watch) -> Result<Vec<String>> {
     let mut said = Vec::new();
-    for (id, committing, text) in state.journals()? {
+    for (id, phase, text) in state.journals()? {
         let plan: Plan = serde_json::from_str(&text)
             .map_err(|error| crate::error::Error::State { path: id.clone().into(), why: error.to_string() })?;
         let sandbox = plan.sandbox.get(..8).unwrap_or(&plan.sandbox);
-        if committing {
-            plan.go(watch)?;
-            said.push(format!("an earlier `belljar apply` of {sandbox} was cut off half-way; it is finished now"));
-        } else {
-            said.push(format!(
-                "an earlier `belljar apply` of {sandbox} was cut off before it changed a file; it is undone"
-            ));
-        }
+        let earlier = format!("an earlier `belljar apply` of {sandbox} was cut off");
+        said.push(match phase {
+            Phase::Staging => format!("{earlier} before it changed a file; it is undone"),
+            Phase::Taking => match plan.go(watch) {
+                Ok(_) => format!("{earlier} half-way; it is finished now"),
+                Err(error) => {
+                    undo(state, &plan)?;
+                    format!("{earlier} half-way; it is undone, since it can't be finished: {error}")
+                }
+            },
+            Phase::Undoing => {
+                plan.back()?;
+                format!("{earlier} while it was undone; it is undone now")
+            }
+        });
         plan.clear()?;
         state.end_journal(&id)?;
     }
     Ok(said)
+}
+
+/// Puts back what was taken. From here on whoever comes next goes on with that.
+fn undo(state: &mut State, plan: &Plan) -> Result<()> {
+    state.write_journal(&plan.id, &plan.sandbox, Phase::Undoing, &written(plan)?)?;
+    plan.back()
+}
+
+fn written(plan: &Plan) -> Result<String> {
+    serde_json::to_string(plan)
+        .map_err(|error| crate::error::Error::State { path: plan.sandbox.clone().into(), why: error.to_string() })
 }
 
 /// `record` is locked by the caller.
@@ -97,31 +115,26 @@ fn carry_out(
     if plan.steps.is_empty() {
         return Ok(Vec::new());
     }
-    let text = |plan: &Plan| {
-        serde_json::to_string(plan)
-            .map_err(|error| crate::error::Error::State { path: record.shown().into(), why: error.to_string() })
-    };
-    state.write_journal(&plan.id, &record.id, false, &text(&plan)?)?;
-    let undo = |state: &mut State, plan: &Plan| -> Result<()> {
+    state.write_journal(&plan.id, &record.id, Phase::Staging, &written(&plan)?)?;
+    let end = |state: &mut State, plan: &Plan| -> Result<()> {
         plan.clear()?;
         state.end_journal(&plan.id)
     };
-    if let Err(error) = plan.stage(&judged, watch) {
-        undo(state, &plan)?;
-        return Err(error);
-    }
-    if let Err(error) = state.write_journal(&plan.id, &record.id, true, &text(&plan)?) {
-        undo(state, &plan)?;
+    let staged = plan.stage(&judged, watch);
+    let ready = staged.and_then(|()| state.write_journal(&plan.id, &record.id, Phase::Taking, &written(&plan)?));
+    if let Err(error) = ready {
+        end(state, &plan)?;
         return Err(error);
     }
     let went = match plan.go(watch) {
         Ok(went) => went,
         Err(error) => {
             undo(state, &plan)?;
+            end(state, &plan)?;
             return Err(error);
         }
     };
-    undo(state, &plan)?;
+    end(state, &plan)?;
     let beaten = plan.steps.iter().zip(went).filter(|(step, went)| {
         // A folder that somebody has something in stays, and nothing is lost by that.
         *went == Went::Beaten && !matches!(step.does, Does::RemoveFolder { .. })
