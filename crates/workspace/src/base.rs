@@ -226,10 +226,10 @@ pub fn now() -> i64 {
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }
 
-/// Bases of paths that the view no longer changes.
-pub fn stale(view: &View, bases: &Bases) -> Vec<Vec<u8>> {
-    let untouched = |path: &[u8]| crate::layer::at(view, path) == crate::layer::At::Untouched;
-    bases.keys().filter(|path| untouched(path)).cloned().collect()
+/// Bases of paths that the view does not change.
+pub fn stale(view: &View, mut bases: Bases) -> Bases {
+    bases.retain(|path, _| crate::layer::at(view, path) == crate::layer::At::Untouched);
+    bases
 }
 
 fn shown(path: &[u8]) -> &std::ffi::OsStr {

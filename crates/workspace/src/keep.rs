@@ -142,12 +142,18 @@ fn start_over(
     record.layers = layers;
     record.layers.push(new_id()?);
     record.used = now();
-    make_layer(store, record, watch)?;
+    let _layer = make_layer(store, record, watch)?;
     saved(store, state, record)?;
     for number in 0..record.workspaces.len() {
-        let layers = open_layers(store, record, number)?;
-        let view = view_of(store, record, number, &layers)?;
-        let stale = base::stale(&view, &state.bases(&record.id, number)?);
+        let mut bases = state.bases(&record.id, number)?;
+        // What a snapshot changed was something else before, also for whoever comes back to it later.
+        let snapshots = record.snapshots.iter().map(|snapshot| &snapshot.layers);
+        for layers in snapshots.chain([&record.layers]).filter(|layers| !layers.is_empty()) {
+            let then = Record { layers: layers.clone(), ..record.clone() };
+            let view = view_of(store, &then, number, &open_layers(store, &then, number)?)?;
+            bases = base::stale(&view, bases);
+        }
+        let stale: Vec<Vec<u8>> = bases.into_keys().collect();
         if !stale.is_empty() {
             state.forget_bases(&record.id, number, &stale)?;
         }
