@@ -214,15 +214,33 @@ fn handle_of(origin: &[u8]) -> Option<(i32, &[u8])> {
 /// Surely before, also where a filesystem's clock has a coarse hand.
 fn is_before(time: i64, moment: i64) -> bool {
     const SECOND: i64 = 1_000_000_000;
-    match time % SECOND {
-        0 => time.saturating_add(2 * SECOND) <= moment,
-        _ => time < moment,
+    let mut hand = 1;
+    while hand < SECOND && time % (hand * 10) == 0 {
+        hand *= 10;
     }
+    // The coarsest there are tell every other second.
+    let hand = if hand == SECOND { 2 * SECOND } else { hand };
+    time.saturating_add(hand) <= moment
 }
 
-/// The kernel's own coarse clock, which files get their times from: what is changed later has no earlier time.
-pub fn now() -> i64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+/// A time that nothing gets which is changed later, and that what was changed before has passed, if that can be had.
+///
+/// Files get their times from the kernel's coarse clock, whose hand stands still for milliseconds: what was changed a
+/// moment ago and what is changed a moment later look the same. Newer kernels give a finer time to what somebody has
+/// looked at since its last change; and having given it, they give no earlier one to anything.
+pub fn moment(layer: &Folder) -> io::Result<i64> {
+    let coarse = clock(rustix::time::ClockId::RealtimeCoarse);
+    let looked_at = layer.seen()?;
+    rustix::fs::fchmod(layer.fd(), rustix::fs::Mode::from_raw_mode(looked_at.mode))?;
+    let changed = layer.seen()?.changed;
+    let is_fine = changed > clock(rustix::time::ClockId::RealtimeCoarse);
+    // A server's clock may go ahead of ours.
+    let is_ours = changed <= clock(rustix::time::ClockId::Realtime);
+    Ok(if is_fine && is_ours { changed } else { coarse })
+}
+
+fn clock(which: rustix::time::ClockId) -> i64 {
+    let time = rustix::time::clock_gettime(which);
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }
 
@@ -246,6 +264,8 @@ mod tests {
         assert!(is_before(5 * second + 1, 5 * second + 2));
         assert!(!is_before(5 * second + 2, 5 * second + 2));
         assert!(!is_before(5 * second, 6 * second + 1));
+        assert!(!is_before(5 * second + 10_000_000, 5 * second + 19_999_999));
+        assert!(is_before(5 * second + 10_000_000, 5 * second + 20_000_000));
         assert!(is_before(5 * second, 7 * second));
     }
 

@@ -43,7 +43,7 @@ impl Session {
     pub fn begin(store: &Store, wish: &Wish<'_>, watch: &dyn Watch) -> Result<Session> {
         let mut record = new_record(store, wish)?;
         let layer = make_layer(store, &record, watch)?;
-        record.moment = Some(base::now());
+        record.moment = Some(moment(store, &record, &layer)?);
         let session = Session { store: store.clone(), record, layer, known: false };
         session.claim()?;
         Ok(session)
@@ -54,7 +54,7 @@ impl Session {
         let (mut record, layer) = store.lock(state, which)?.into_parts();
         check_places(&record)?;
         look_at_last_run(store, state, &mut record)?;
-        record.moment = Some(base::now());
+        record.moment = Some(moment(store, &record, &layer)?);
         record.used = now();
         record.command = command(request);
         state.save(&record, &BTreeMap::new())?;
@@ -127,6 +127,10 @@ impl Session {
         };
         write().map_err(cannot("write", path))
     }
+}
+
+fn moment(store: &Store, record: &Record, layer: &Folder) -> Result<i64> {
+    base::moment(layer).map_err(cannot("look at", store.layer(record.top())))
 }
 
 fn command(request: &Request) -> Vec<String> {
