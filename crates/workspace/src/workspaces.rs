@@ -152,7 +152,7 @@ impl Workspaces {
     /// A sandbox that may run meanwhile; its changes as they are now.
     fn side(&self, store: &Store, state: &mut State, which: &str) -> Result<Side> {
         let (mut record, running) = store.find(state, which)?;
-        if !running {
+        if !running && record.moment.is_some() {
             // Whoever begins a run with it this moment looks itself.
             match store.lock(state, &record.id) {
                 Ok(locked) => {
