@@ -53,6 +53,10 @@ const NEEDS: &[Need] = &[
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),
     package("go", "the go test", &["golang-go"], || has("go")),
     package("a JDK", "the java test", &["default-jdk-headless"], || has("javac") && has("java")),
+    package("mkfs.xfs and mkfs.btrfs", "workspaces on xfs and btrfs", &["xfsprogs", "btrfs-progs"], || {
+        // Not in everybody's PATH.
+        ["mkfs.xfs", "mkfs.btrfs"].iter().all(|name| has(name) || Path::new("/usr/sbin").join(name).exists())
+    }),
     made("the ordinary user belljar-test", "escapes as an ordinary user", Importance::Must, test_user_exists, || {
         run(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", TEST_USER]))
     }),

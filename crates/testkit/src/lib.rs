@@ -6,13 +6,19 @@ pub mod attack;
 #[cfg(target_arch = "x86_64")]
 pub mod calls;
 pub mod contestant;
+pub mod deeds;
 pub mod escapes;
 pub mod field;
 pub mod guest;
 pub mod inside;
+pub mod project;
+pub mod stops;
+pub mod tree;
 pub mod trial;
+pub mod twice;
 
 pub use attack::{Attack, Control, Verdict};
 pub use contestant::{Contestant, Who};
 pub use field::Field;
 pub use inside::Inside;
+pub use project::Project;

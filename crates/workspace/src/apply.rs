@@ -1,19 +1,18 @@
 //! Takes a sandbox's changes: recover what was cut off, judge each change, write, and remember what was taken.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::{Deed, Shown, Taken, Taking, Watch};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::base::{self, Base, Bases, Kind};
 use crate::changes::{Part, Side, Version, hash_of, shown};
-use crate::commit::{Plan, Went};
+use crate::commit::{Does, Plan, Went};
 use crate::error::{Result, cannot};
-use crate::files::Seen;
 use crate::gate::{self, Decision, Judged};
 use crate::record::Record;
 use crate::session;
-use crate::state::State;
+use crate::state::{Phase, State};
 use crate::store::{Store, new_id};
 
 /// Held while anybody writes to real files.
@@ -36,23 +35,40 @@ impl Turn {
 /// Finishes or undoes what others were cut off from; says which. For whoever has the turn.
 pub fn recover(_turn: &Turn, state: &mut State, watch: &dyn Watch) -> Result<Vec<String>> {
     let mut said = Vec::new();
-    for (id, committing, text) in state.journals()? {
+    for (id, phase, text) in state.journals()? {
         let plan: Plan = serde_json::from_str(&text)
             .map_err(|error| crate::error::Error::State { path: id.clone().into(), why: error.to_string() })?;
         let sandbox = plan.sandbox.get(..8).unwrap_or(&plan.sandbox);
-        if committing {
-            plan.go(watch)?;
-            plan.sync()?;
-            said.push(format!("an earlier `belljar apply` of {sandbox} was cut off half-way; it is finished now"));
-        } else {
-            said.push(format!(
-                "an earlier `belljar apply` of {sandbox} was cut off before it changed a file; it is undone"
-            ));
-        }
+        let earlier = format!("an earlier `belljar apply` of {sandbox} was cut off");
+        said.push(match phase {
+            Phase::Staging => format!("{earlier} before it changed a file; it is undone"),
+            Phase::Taking => match plan.go(watch) {
+                Ok(_) => format!("{earlier} half-way; it is finished now"),
+                Err(error) => {
+                    undo(state, &plan)?;
+                    format!("{earlier} half-way; it is undone, since it can't be finished: {error}")
+                }
+            },
+            Phase::Undoing => {
+                plan.back()?;
+                format!("{earlier} while it was undone; it is undone now")
+            }
+        });
         plan.clear()?;
         state.end_journal(&id)?;
     }
     Ok(said)
+}
+
+/// Puts back what was taken. From here on whoever comes next goes on with that.
+fn undo(state: &mut State, plan: &Plan) -> Result<()> {
+    state.write_journal(&plan.id, &plan.sandbox, Phase::Undoing, &written(plan)?)?;
+    plan.back()
+}
+
+fn written(plan: &Plan) -> Result<String> {
+    serde_json::to_string(plan)
+        .map_err(|error| crate::error::Error::State { path: plan.sandbox.clone().into(), why: error.to_string() })
 }
 
 /// `record` is locked by the caller.
@@ -65,7 +81,7 @@ pub fn apply(
 ) -> Result<Taken> {
     let turn = Turn::take(store)?;
     let recovered = recover(&turn, state, watch)?;
-    session::look_at_last_run(store, state, record, watch)?;
+    session::look_at_last_run(store, state, record)?;
     let side = Side::of(store, state, record)?;
     let mut judged: Vec<(usize, Judged<'_>)> = Vec::new();
     for (part, named) in side.wanted(&taking.paths)? {
@@ -73,83 +89,57 @@ pub fn apply(
         let differences = part.differences(&named)?;
         judged.extend(gate::judge(part, differences, &named, taking.favor)?.into_iter().map(|one| (number, one)));
     }
-    let mut beaten = Beaten::new();
+    let mut beaten = Vec::new();
     if !taking.check {
-        beaten = carry_out(state, record, &side, &judged, watch)?;
+        beaten = carry_out(state, record, &judged, watch)?;
         remember(store, state, record, &side, &judged, &beaten)?;
     }
     let mut taken = Taken { sandbox: record.shown(), recovered, ..Taken::default() };
     for (number, one) in &judged {
         let Some(part) = side.parts.get(*number) else { continue };
-        tell(part, one, beaten.contains(&(*number, one.difference.path.to_owned())), &mut taken);
+        tell(part, one, beaten.iter().any(|path| path == &(*number, one.difference.path.to_owned())), &mut taken);
     }
     taken.complete = !taking.check && Side::of(store, state, record)?.changes(&[])?.is_empty();
     Ok(taken)
 }
 
-/// Paths where somebody else was faster, each with the number of its workspace.
-type Beaten = BTreeSet<(usize, Vec<u8>)>;
-
-/// Does what was decided.
+/// Does what was decided; returns the paths where somebody else was faster.
 fn carry_out(
     state: &mut State,
     record: &Record,
-    side: &Side,
     judged: &[(usize, Judged<'_>)],
     watch: &dyn Watch,
-) -> Result<Beaten> {
+) -> Result<Vec<(usize, Vec<u8>)>> {
     let judged: Vec<(usize, &Judged<'_>)> = judged.iter().map(|(number, one)| (*number, one)).collect();
     let mut plan = Plan::of(new_id()?, &record.id, &record.workspaces, &judged);
     if plan.steps.is_empty() {
-        return Ok(Beaten::new());
+        return Ok(Vec::new());
     }
-    let text = |plan: &Plan| {
-        serde_json::to_string(plan)
-            .map_err(|error| crate::error::Error::State { path: record.shown().into(), why: error.to_string() })
-    };
-    state.write_journal(&plan.id, &record.id, false, &text(&plan)?)?;
+    state.write_journal(&plan.id, &record.id, Phase::Staging, &written(&plan)?)?;
     let end = |state: &mut State, plan: &Plan| -> Result<()> {
         plan.clear()?;
         state.end_journal(&plan.id)
     };
-    if let Err(error) = plan.stage(&judged, watch) {
-        end(state, &plan)?;
-        return Err(error);
-    }
-    if let Err(error) = state.write_journal(&plan.id, &record.id, true, &text(&plan)?) {
+    let staged = plan.stage(&judged, watch);
+    let ready = staged.and_then(|()| state.write_journal(&plan.id, &record.id, Phase::Taking, &written(&plan)?));
+    if let Err(error) = ready {
         end(state, &plan)?;
         return Err(error);
     }
     let went = match plan.go(watch) {
         Ok(went) => went,
         Err(error) => {
+            undo(state, &plan)?;
             end(state, &plan)?;
-            forgive(state, record, side, &plan)?;
             return Err(error);
         }
     };
-    // If this fails the journal stays, and whoever comes next does it again.
-    plan.sync()?;
     end(state, &plan)?;
-    let beaten = plan.steps.iter().zip(went).filter(|(_, went)| *went == Went::Beaten);
+    let beaten = plan.steps.iter().zip(went).filter(|(step, went)| {
+        // A folder that somebody has something in stays, and nothing is lost by that.
+        *went == Went::Beaten && !matches!(step.does, Does::RemoveFolder { .. })
+    });
     Ok(beaten.map(|(step, _)| (step.workspace, step.path.clone())).collect())
-}
-
-/// Files that we moved and put back have a new time of change, which is ours and nobody's edit.
-fn forgive(state: &mut State, record: &Record, side: &Side, plan: &Plan) -> Result<()> {
-    let mut bases: BTreeMap<usize, Bases> = BTreeMap::new();
-    for step in &plan.steps {
-        let Some(part) = side.parts.get(step.workspace) else { continue };
-        let Some(base) = part.bases.get(&step.path) else { continue };
-        let seen = part.host.look(&step.path).map_err(cannot("look at", shown(&step.path)))?;
-        if let Some(seen) = seen
-            && (seen.inode, seen.modified, seen.size, seen.mode) == (base.inode, base.modified, base.size, base.mode)
-        {
-            let base = Base { changed: seen.changed, ..base.clone() };
-            bases.entry(step.workspace).or_default().insert(step.path.clone(), base);
-        }
-    }
-    state.save(record, &bases)
 }
 
 /// From now on, what was taken is what was there before.
@@ -159,7 +149,7 @@ fn remember(
     record: &Record,
     side: &Side,
     judged: &[(usize, Judged<'_>)],
-    beaten: &Beaten,
+    beaten: &[(usize, Vec<u8>)],
 ) -> Result<()> {
     let mut settled: BTreeMap<usize, Bases> = BTreeMap::new();
     let mut gone: BTreeMap<usize, Vec<Vec<u8>>> = BTreeMap::new();
@@ -167,8 +157,7 @@ fn remember(
         let path = one.difference.path;
         let decided =
             matches!(one.decision, Decision::Take | Decision::Merge { .. } | Decision::Nothing | Decision::KeepHost);
-        // A folder that somebody has something in stays, and that settles it.
-        if !decided || beaten.contains(&(*number, path.to_owned())) && !is_folder(one.host) {
+        if !decided || beaten.iter().any(|(at, beaten)| at == number && beaten == path) {
             continue;
         }
         let Some(part) = side.parts.get(*number) else { continue };
@@ -205,20 +194,12 @@ fn settled_base(store: &Store, part: &Part, path: &[u8], is: Version<'_>) -> std
     Ok(base)
 }
 
-fn is_folder(seen: Option<Seen>) -> bool {
-    seen.is_some_and(|seen| seen.is_folder())
-}
-
 fn tell(part: &Part, one: &Judged<'_>, beaten: bool, taken: &mut Taken) {
     let deed = |what: &str| Deed {
         workspace: Shown(part.place.clone()),
         path: Shown::of(one.difference.path),
         what: what.to_owned(),
     };
-    if beaten && one.difference.is.is_none() && is_folder(one.host) {
-        taken.taken.push(deed("left, because something is in it"));
-        return;
-    }
     if beaten {
         taken.conflicts.push(deed("it changed on the host at the last moment"));
         return;

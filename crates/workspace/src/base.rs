@@ -175,7 +175,11 @@ impl Capture<'_> {
         let keep = self.view.get(path).is_some_and(|entry| entry.node == Node::Thing && entry.seen.is_file());
         if base.known {
             base.hash = match base.kind {
-                Kind::File if keep => self.blobs.keep_file(self.host, path, LARGEST_KEPT, LARGEST_HASHED),
+                Kind::File if keep => match self.blobs.keep_file(self.host, path, LARGEST_KEPT, LARGEST_HASHED) {
+                    // Closed to ourselves: then its times must tell.
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+                    kept => kept,
+                },
                 Kind::Link => self.host.link(path).map(|target| Some(Hash::of(&target))),
                 _ => Ok(None),
             }
@@ -211,16 +215,19 @@ fn handle_of(origin: &[u8]) -> Option<(i32, &[u8])> {
 /// Surely before, also where a filesystem's clock has a coarse hand.
 fn is_before(time: i64, moment: i64) -> bool {
     const SECOND: i64 = 1_000_000_000;
-    match time % SECOND {
-        0 => time.saturating_add(2 * SECOND) <= moment,
-        _ => time <= moment,
+    let mut hand = 1;
+    while hand < SECOND && time % (hand * 10) == 0 {
+        hand *= 10;
     }
+    // The coarsest there are tell every other second.
+    let hand = if hand == SECOND { 2 * SECOND } else { hand };
+    time.saturating_add(hand) <= moment
 }
 
-/// Bases of paths that the view no longer changes.
-pub fn stale(view: &View, bases: &Bases) -> Vec<Vec<u8>> {
-    let untouched = |path: &[u8]| crate::layer::at(view, path) == crate::layer::At::Untouched;
-    bases.keys().filter(|path| untouched(path)).cloned().collect()
+/// Bases of paths that the view does not change.
+pub fn stale(view: &View, mut bases: Bases) -> Bases {
+    bases.retain(|path, _| crate::layer::at(view, path) == crate::layer::At::Untouched);
+    bases
 }
 
 fn shown(path: &[u8]) -> &std::ffi::OsStr {
@@ -235,9 +242,10 @@ mod tests {
     fn a_time_without_a_fraction_is_only_before_what_is_seconds_later() {
         let second = 1_000_000_000;
         assert!(is_before(5 * second + 1, 5 * second + 2));
-        assert!(is_before(5 * second + 2, 5 * second + 2));
-        assert!(!is_before(5 * second + 3, 5 * second + 2));
+        assert!(!is_before(5 * second + 2, 5 * second + 2));
         assert!(!is_before(5 * second, 6 * second + 1));
+        assert!(!is_before(5 * second + 10_000_000, 5 * second + 19_999_999));
+        assert!(is_before(5 * second + 10_000_000, 5 * second + 20_000_000));
         assert!(is_before(5 * second, 7 * second));
     }
 

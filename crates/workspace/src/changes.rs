@@ -197,7 +197,7 @@ impl Version<'_> {
     pub fn contents(&self, path: &[u8], most: u64) -> std::io::Result<Option<Vec<u8>>> {
         match self {
             Version::In(folder, seen) if seen.is_link() => folder.link(path).map(Some),
-            Version::In(folder, _) => folder.read(path, most),
+            Version::In(folder, _) => readable(folder.read(path, most)),
             Version::Before(part, base) => {
                 if let Some(kept) = base.hash.and_then(|hash| part.blobs.read(hash)) {
                     return Ok(Some(kept));
@@ -221,7 +221,7 @@ impl Version<'_> {
                 _ => Ok(None),
             },
             Version::In(folder, seen) if seen.is_link() => Ok(Some(Hash::of(&folder.link(path)?))),
-            Version::In(folder, _) => hash_file(folder, path, u64::MAX),
+            Version::In(folder, _) => readable(hash_file(folder, path, u64::MAX)),
         }
     }
 
@@ -234,6 +234,14 @@ impl Version<'_> {
         };
         let target = if kind == ThingKind::Link { self.contents(path, LARGEST_SHOWN).ok().flatten() } else { None };
         Thing { kind, mode: self.mode(), size: self.size(), target: target.map(|target| Shown::of(&target)) }
+    }
+}
+
+/// What somebody has closed to us nobody can tell.
+fn readable<T>(read: std::io::Result<Option<T>>) -> std::io::Result<Option<T>> {
+    match read {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(None),
+        read => read,
     }
 }
 

@@ -60,6 +60,9 @@ pub enum Does {
     },
 }
 
+/// What the owner of a folder needs to work in it.
+const OPEN: u32 = 0o700;
+
 /// Enough to tell one state of a file from another, and not changed by a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
@@ -79,9 +82,6 @@ impl Mark {
     }
 }
 
-/// What it takes to put things into a folder.
-const OPEN: u32 = 0o700;
-
 /// How one step went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Went {
@@ -99,7 +99,7 @@ struct Target {
 
 impl Plan {
     /// What is to be done, in an order in which it can be: away with the old, innermost first; then the new, outermost
-    /// first; modes of folders last, innermost first, because a closed one keeps us out.
+    /// first; modes of folders last, again from the inside.
     pub fn of(id: String, sandbox: &str, workspaces: &[Workspace], judged: &[(usize, &Judged<'_>)]) -> Plan {
         let (mut removed, mut folders, mut put, mut modes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (workspace, one) in judged {
@@ -124,9 +124,9 @@ impl Plan {
                 }
                 (Decision::Take | Decision::Merge { .. }, Some(is), _) => {
                     put.push(step(Does::Put { inode: 0 }));
-                    let (before, after) = (is.mode() | OPEN, is.mode());
-                    if is.kind() == Kind::Folder && before != after {
-                        modes.push(step(Does::SetMode { before, after }));
+                    // Closed last: until then its owner must be able to put something into it.
+                    if is.kind() == Kind::Folder && is.mode() & OPEN != OPEN {
+                        modes.push(step(Does::SetMode { before: is.mode() | OPEN, after: is.mode() }));
                     }
                 }
                 _ => {}
@@ -153,7 +153,10 @@ impl Plan {
             };
             make().map_err(cannot("make a folder in", &path))?;
         }
-        let targets = self.targets()?;
+        let targets: Vec<Target> = self.targets()?.into_iter().flatten().collect();
+        if targets.len() < self.workspaces.len() {
+            return Err(cannot("find what was made in", &self.workspaces[0].path())(io::Error::from(Errno::NOENT)));
+        }
         let by_path: BTreeMap<(usize, &[u8]), &Judged<'_>> =
             judged.iter().map(|(workspace, one)| ((*workspace, one.difference.path), *one)).collect();
         let total = self.steps.len() as u64;
@@ -179,58 +182,63 @@ impl Plan {
         Ok(())
     }
 
-    fn targets(&self) -> Result<Vec<Target>> {
+    /// Nothing where the folder beside is gone: it is removed when all is done. Nor where the workspace is gone, or
+    /// another folder is in its place: then there is nothing left to do.
+    fn targets(&self) -> Result<Vec<Option<Target>>> {
         let beside = self.beside();
         let open = |workspace: &Workspace| {
             let place = workspace.path();
-            let open = || -> io::Result<Target> {
+            let open = || -> io::Result<Option<Target>> {
                 let root = Folder::open(&place)?;
                 let seen = root.seen()?;
                 if (seen.device, seen.inode) != (workspace.device, workspace.inode) {
-                    return Err(io::Error::other("another folder is in its place"));
+                    return Ok(None);
                 }
-                let beside = root.below(beside.as_bytes())?;
-                Ok(Target { place: place.clone(), root, beside })
+                let beside = Folder::open_layer(&place)?.below(beside.as_bytes())?;
+                Ok(Some(Target { place: place.clone(), root, beside }))
             };
-            open().map_err(cannot("open", &place))
+            match open() {
+                Err(error) if crate::files::is_absent(&error) => Ok(None),
+                opened => opened.map_err(cannot("open", &place)),
+            }
         };
         self.workspaces.iter().map(open).collect()
     }
 
-    /// Takes every step that is not taken yet; says how each went. If one can't be, all are undone.
+    /// Takes every step that is not taken yet; says how each went. If one can't be, the others are to be put back.
     pub fn go(&self, watch: &dyn Watch) -> Result<Vec<Went>> {
         let targets = self.targets()?;
         let mut went = Vec::with_capacity(self.steps.len());
         let total = self.steps.len() as u64;
         for (number, step) in self.steps.iter().enumerate() {
             watch.progress("taking", number as u64, total);
-            let Some(target) = targets.get(step.workspace) else { continue };
-            match target.take(number, step) {
-                Ok(how) => went.push(how),
-                Err(error) => {
-                    self.back(&targets, number)?;
-                    return Err(cannot("change", target.place.join(shown(&step.path)))(error));
-                }
-            }
+            let Some(Some(target)) = targets.get(step.workspace) else {
+                went.push(Went::Done);
+                continue;
+            };
+            let taken = target.take(number, step);
+            went.push(taken.map_err(cannot("change", target.place.join(shown(&step.path))))?);
         }
         watch.progress("taking", total, total);
+        self.sync(&targets)?;
         Ok(went)
     }
 
-    /// Undoes the steps before this one, the last first.
-    fn back(&self, targets: &[Target], before: usize) -> Result<()> {
-        for (number, step) in self.steps.iter().enumerate().take(before + 1).rev() {
-            let Some(target) = targets.get(step.workspace) else { continue };
+    /// Undoes every step that was taken, the last first.
+    pub fn back(&self) -> Result<()> {
+        let targets = self.targets()?;
+        for (number, step) in self.steps.iter().enumerate().rev() {
+            let Some(Some(target)) = targets.get(step.workspace) else { continue };
             target.undo(number, step).map_err(cannot("put back", target.place.join(shown(&step.path))))?;
         }
         Ok(())
     }
 
     /// Names are on disk, too.
-    pub fn sync(&self) -> Result<()> {
-        let targets = self.targets()?;
+    fn sync(&self, targets: &[Option<Target>]) -> Result<()> {
         const FEW: usize = 32;
         for (at, target) in targets.iter().enumerate() {
+            let Some(target) = target else { continue };
             let steps = self.steps.iter().filter(|step| step.workspace == at);
             let synced = || -> io::Result<()> {
                 if steps.clone().count() > FEW {
@@ -242,9 +250,8 @@ impl Plan {
                 for folder in folders {
                     match target.root.below(folder) {
                         Ok(folder) => rustix::fs::fsync(folder.fd())?,
-                        // It was removed, or closed to us as it was in the sandbox.
-                        Err(error)
-                            if crate::files::is_absent(&error) || error.kind() == io::ErrorKind::PermissionDenied => {}
+                        // It was removed.
+                        Err(error) if crate::files::is_absent(&error) => {}
                         Err(error) => return Err(error),
                     }
                 }
@@ -398,7 +405,7 @@ impl Target {
             Does::Remove => self.remove(number, step),
             Does::RemoveFolder { .. } => {
                 let Some((parent, name)) = self.parent(&step.path)? else { return Ok(Went::Done) };
-                match writable(&parent, || rustix::fs::unlinkat(parent.fd(), name, AtFlags::REMOVEDIR))? {
+                match rustix::fs::unlinkat(parent.fd(), name, AtFlags::REMOVEDIR) {
                     Ok(()) | Err(Errno::NOENT) => Ok(Went::Done),
                     // Somebody has something in it.
                     Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::BUSY) => Ok(Went::Beaten),
@@ -412,8 +419,12 @@ impl Target {
     fn put(&self, number: usize, step: &Step, inode: u64) -> io::Result<Went> {
         let draft = new_name(number);
         let is_ours = |seen: Option<Seen>| seen.is_some_and(|seen| seen.inode == inode);
-        if !is_ours(self.beside.look_at(OsStr::new(&draft))?) {
-            return Ok(Went::Done);
+        let beside = self.beside.look_at(OsStr::new(&draft))?;
+        if !is_ours(beside) {
+            // Taken before. Whoever took it may have been cut off before it looked at what it replaced.
+            let (Some(_), Some((parent, name))) = (beside, self.parent(&step.path)?) else { return Ok(Went::Done) };
+            let swapped = is_ours(parent.look_at(name)?) && step.expected.is_some();
+            return if swapped { self.judge_replaced(&draft, &parent, name, step) } else { Ok(Went::Done) };
         }
         let (parent, name) = match self.parent(&step.path)? {
             Some(found) => found,
@@ -422,49 +433,49 @@ impl Target {
                 self.parent(&step.path)?.ok_or(io::ErrorKind::NotFound)?
             }
         };
-        let rename =
-            |flags| writable(&parent, || rustix::fs::renameat_with(self.beside.fd(), &draft, parent.fd(), name, flags));
-        let Some(expected) = step.expected else {
-            return match rename(RenameFlags::NOREPLACE)? {
+        let rename = |flags| rustix::fs::renameat_with(self.beside.fd(), &draft, parent.fd(), name, flags);
+        if step.expected.is_none() {
+            return match rename(RenameFlags::NOREPLACE) {
                 Ok(()) => Ok(Went::Done),
                 Err(Errno::EXIST) => Ok(Went::Beaten),
                 Err(error) => Err(error.into()),
             };
-        };
-        match rename(RenameFlags::EXCHANGE)? {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(Went::Beaten),
-            Err(error) => return Err(error.into()),
         }
-        // Only now nobody can change it any more by its name: is it still what was looked at?
-        let old = self.beside.look_at(OsStr::new(&draft))?.ok_or(io::ErrorKind::NotFound)?;
-        let as_expected =
-            Mark::of(&old) == expected && (!old.is_folder() || self.beside.below(draft.as_bytes())?.is_empty()?);
+        match rename(RenameFlags::EXCHANGE) {
+            Ok(()) => self.judge_replaced(&draft, &parent, name, step),
+            Err(Errno::NOENT) => Ok(Went::Beaten),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Only now nobody can change it any more by its name: is it still what was looked at? If not, it is put back.
+    fn judge_replaced(&self, draft: &str, parent: &Folder, name: &OsStr, step: &Step) -> io::Result<Went> {
+        let old = self.beside.look_at(OsStr::new(draft))?.ok_or(io::ErrorKind::NotFound)?;
+        let as_expected = Some(Mark::of(&old)) == step.expected
+            && (!old.is_folder() || self.beside.below(draft.as_bytes())?.is_empty()?);
         if as_expected {
             return Ok(Went::Done);
         }
-        rename(RenameFlags::EXCHANGE)??;
+        rustix::fs::renameat_with(self.beside.fd(), draft, parent.fd(), name, RenameFlags::EXCHANGE)?;
         Ok(Went::Beaten)
     }
 
     fn remove(&self, number: usize, step: &Step) -> io::Result<Went> {
         let old = old_name(number);
-        if self.beside.look_at(OsStr::new(&old))?.is_some() {
-            return Ok(Went::Done);
-        }
         let Some((parent, name)) = self.parent(&step.path)? else { return Ok(Went::Done) };
-        let away = || rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &old, RenameFlags::NOREPLACE);
-        match writable(&parent, away)? {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(Went::Done),
-            Err(error) => return Err(error.into()),
+        // There already, if whoever moved it was cut off.
+        if self.beside.look_at(OsStr::new(&old))?.is_none() {
+            match rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &old, RenameFlags::NOREPLACE) {
+                Ok(()) => {}
+                Err(Errno::NOENT) => return Ok(Went::Done),
+                Err(error) => return Err(error.into()),
+            }
         }
         let moved = self.beside.look_at(OsStr::new(&old))?.ok_or(io::ErrorKind::NotFound)?;
         if Some(Mark::of(&moved)) == step.expected {
             return Ok(Went::Done);
         }
-        let back = || rustix::fs::renameat_with(self.beside.fd(), &old, parent.fd(), name, RenameFlags::NOREPLACE);
-        writable(&parent, back)??;
+        rustix::fs::renameat_with(self.beside.fd(), &old, parent.fd(), name, RenameFlags::NOREPLACE)?;
         Ok(Went::Beaten)
     }
 
@@ -478,36 +489,35 @@ impl Target {
                     return Ok(());
                 }
                 let flags = if step.expected.is_some() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-                Ok(writable(&parent, || {
-                    rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &draft, flags)
-                })??)
+                Ok(rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &draft, flags)?)
             }
             Does::Remove => {
                 let old = old_name(number);
                 match self.beside.look_at(OsStr::new(&old))? {
-                    Some(_) => Ok(writable(&parent, || {
-                        rustix::fs::renameat_with(self.beside.fd(), &old, parent.fd(), name, RenameFlags::NOREPLACE)
-                    })??),
+                    Some(_) => Ok(rustix::fs::renameat_with(
+                        self.beside.fd(),
+                        &old,
+                        parent.fd(),
+                        name,
+                        RenameFlags::NOREPLACE,
+                    )?),
                     None => Ok(()),
                 }
             }
-            Does::RemoveFolder { mode } => {
-                match writable(&parent, || rustix::fs::mkdirat(parent.fd(), name, Mode::from_raw_mode(mode)))? {
-                    Ok(()) => self.set_mode(&step.path, mode),
-                    Err(Errno::EXIST) => Ok(()),
-                    Err(error) => Err(error.into()),
-                }
-            }
+            Does::RemoveFolder { mode } => match rustix::fs::mkdirat(parent.fd(), name, Mode::from_raw_mode(mode)) {
+                Ok(()) => self.set_mode(&step.path, mode),
+                Err(Errno::EXIST) => Ok(()),
+                Err(error) => Err(error.into()),
+            },
             Does::SetMode { before, .. } => self.set_mode(&step.path, before),
         }
     }
 
     fn set_mode(&self, path: &[u8], mode: u32) -> io::Result<()> {
-        // By a descriptor that needs no right to read: it may be closed already.
-        let Some((parent, name)) = self.parent(path)? else { return Ok(()) };
-        match parent.look_at(name)? {
-            Some(seen) if seen.is_folder() => parent.set_mode(name, mode),
-            _ => Ok(()),
+        match self.root.below(path) {
+            Ok(folder) => Ok(rustix::fs::fchmod(folder.fd(), Mode::from_raw_mode(mode))?),
+            Err(error) if crate::files::is_absent(&error) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -530,24 +540,6 @@ impl Target {
             }
         }
         Ok(())
-    }
-}
-
-/// Does something in a folder of ours that is closed to writing, as its owner could, and leaves it closed.
-fn writable<T>(folder: &Folder, act: impl Fn() -> rustix::io::Result<T>) -> io::Result<rustix::io::Result<T>> {
-    match act() {
-        Err(Errno::ACCESS) => {
-            let seen = folder.seen()?;
-            const WRITE: u32 = 0o300;
-            if seen.owner.0 != rustix::process::geteuid().as_raw() || seen.mode & WRITE == WRITE {
-                return Ok(Err(Errno::ACCESS));
-            }
-            folder.set_own_mode(seen.mode | WRITE)?;
-            let acted = act();
-            folder.set_own_mode(seen.mode)?;
-            Ok(acted)
-        }
-        acted => Ok(acted),
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{self, Base, Bases, Kind};
 use crate::changes::shown;
 use crate::error::{Error, Result, cannot};
-use crate::files::{Folder, Seen, ancestors, close_again, join};
+use crate::files::{Folder, Seen, ancestors, join};
 use crate::layer::{Entry, Node, View, within};
 use crate::record::Record;
 use crate::session::open_place;
@@ -229,7 +229,6 @@ pub fn view(store: &Store, record: &Record, number: usize, layers: &[(&Path, &Fo
     let manifest = read_manifest(&part)?;
     let mut view = View::new();
     let Some((path, tree)) = layers.last() else { return Ok(view) };
-    close_again();
     let there: BTreeMap<Vec<u8>, Seen> = list(tree, path)?.into_iter().collect();
     for (path, seen) in &there {
         let known = manifest.get(path);

@@ -1,7 +1,6 @@
 //! Files by descriptor: every path is walked beneath an open folder, over no link and no mount. Whoever wrote the
 //! tree gains nothing from what it put where.
 
-use std::cell::RefCell;
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,8 +14,8 @@ use rustix::io::Errno;
 #[derive(Debug)]
 pub struct Folder {
     fd: OwnedFd,
-    /// A layer of ours: what the sandbox has closed in it is opened all the same.
-    layer: bool,
+    /// A layer's: files in it that hostile code has closed are opened all the same. Files of the host's are not.
+    ours: bool,
 }
 
 /// What is known of a file without reading it.
@@ -89,12 +88,12 @@ impl Folder {
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        Ok(Folder { fd: rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?, layer: false })
+        Ok(Folder { fd: rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?, ours: false })
     }
 
-    /// A layer, of which nothing is closed to us.
+    /// The same for a layer of ours, of which nothing is closed to us.
     pub fn open_layer(path: &Path) -> io::Result<Folder> {
-        Ok(Folder { layer: true, ..Folder::open(path)? })
+        Ok(Folder { ours: true, ..Folder::open(path)? })
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -108,23 +107,18 @@ impl Folder {
     /// The folder at `path`, to be listed. An empty path is this folder.
     pub fn below(&self, path: &[u8]) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        Ok(Folder { fd: self.enter(path, flags)?, layer: self.layer })
+        match self.walk(path, flags) {
+            Err(error) if self.ours && error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
+            opened => opened,
+        }
+        .map(|fd| Folder { fd, ours: self.ours })
     }
 
     /// Opens what is at `path` for something, without waiting for the other end of a pipe.
     pub fn open_file(&self, path: &[u8]) -> io::Result<OwnedFd> {
-        self.enter(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
-    }
-
-    fn enter(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         match self.walk(path, flags) {
-            Err(error) if self.layer && error.kind() == io::ErrorKind::PermissionDenied => {
-                let folders: Vec<&[u8]> = ancestors(path).collect();
-                for path in folders.into_iter().rev().chain([path]) {
-                    self.insist(path)?;
-                }
-                self.walk(path, flags)
-            }
+            Err(error) if self.ours && error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
             opened => opened,
         }
     }
@@ -133,7 +127,7 @@ impl Folder {
     pub fn parent_of<'a>(&self, path: &'a [u8]) -> io::Result<(Folder, &'a OsStr)> {
         let (parent, name) = split(path);
         let fd = self.walk(parent, OFlags::PATH | OFlags::DIRECTORY)?;
-        Ok((Folder { fd, layer: self.layer }, OsStr::from_bytes(name)))
+        Ok((Folder { fd, ours: self.ours }, OsStr::from_bytes(name)))
     }
 
     /// What is at `path`; nothing if any part of the way is missing, or is no folder.
@@ -141,7 +135,7 @@ impl Folder {
         if path.is_empty() {
             return self.seen().map(Some);
         }
-        match self.walk(path, OFlags::PATH) {
+        match self.handle(path) {
             Ok(found) => Ok(Some(Seen::of(&rustix::fs::fstat(found)?))),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(error),
@@ -150,7 +144,7 @@ impl Folder {
 
     /// The target of the link at `path`.
     pub fn link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
-        let link = self.enter(path, OFlags::PATH)?;
+        let link = self.handle(path)?;
         if Seen::of(&rustix::fs::fstat(&link)?).size > LONGEST_LINK {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -174,7 +168,7 @@ impl Folder {
     /// Names in this folder, in order.
     pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.fd)? {
+        for entry in self.entries()? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
@@ -186,7 +180,7 @@ impl Folder {
     }
 
     pub fn is_empty(&self) -> io::Result<bool> {
-        for entry in Dir::read_from(&self.fd)? {
+        for entry in self.entries()? {
             let entry = entry?;
             if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 return Ok(false);
@@ -197,10 +191,15 @@ impl Folder {
 
     /// What is called `name` right here.
     pub fn look_at(&self, name: &OsStr) -> io::Result<Option<Seen>> {
-        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let look = || rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        let looked = match look() {
+            Err(Errno::ACCESS) if self.ours => opened_up(self.fd(), look),
+            looked => looked.map_err(io::Error::from),
+        };
+        match looked {
             Ok(stat) => Ok(Some(Seen::of(&stat))),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -212,20 +211,44 @@ impl Folder {
 
     /// Sets the mode of the folder called `name` right here.
     pub fn set_mode(&self, name: &OsStr, mode: u32) -> io::Result<()> {
-        Folder { fd: self.walk(name.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?, layer: false }.set_own_mode(mode)
+        Folder { fd: self.walk(name.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?, ours: false }.set_own_mode(mode)
     }
 
     /// An attribute of the folder itself, if it has it and it is not longer than 256 bytes.
     pub fn attribute(&self, name: &CStr) -> io::Result<Option<Vec<u8>>> {
-        let mut value = vec![0u8; 256];
-        match rustix::fs::fgetxattr(&self.fd, name, value.as_mut_slice()) {
-            Ok(length) => {
-                value.truncate(length);
-                Ok(Some(value))
-            }
-            Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(None),
-            Err(error) => Err(error.into()),
+        let read = || {
+            let mut value = vec![0u8; 256];
+            let length = rustix::fs::fgetxattr(&self.fd, name, value.as_mut_slice())?;
+            value.truncate(length);
+            Ok(value)
+        };
+        let read = match read() {
+            Err(Errno::ACCESS) if self.ours => opened_up(self.fd(), read),
+            read => read.map_err(io::Error::from),
+        };
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(None),
+                _ => Err(error),
+            },
         }
+    }
+
+    fn handle(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        match self.walk(path, OFlags::PATH) {
+            Err(error) if self.ours && error.kind() == io::ErrorKind::PermissionDenied => {
+                self.insist(path, OFlags::PATH)
+            }
+            found => found,
+        }
+    }
+
+    /// What is in this folder, read through our own descriptor: it may be closed to us by its name.
+    fn entries(&self) -> io::Result<Dir> {
+        let mut entries = Dir::new(self.fd.try_clone()?)?;
+        entries.rewind();
+        Ok(entries)
     }
 
     fn walk(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
@@ -252,51 +275,41 @@ impl Folder {
         open(from.as_ref().map_or(self.fd(), AsFd::as_fd), rest, flags)
     }
 
-    /// Makes something of ours readable that the sandbox has closed to everyone. It stays so until `close_again`, because
-    /// what is in it can only be looked at as long as it is.
-    fn insist(&self, path: &[u8]) -> io::Result<()> {
-        let found = self.walk(path, OFlags::PATH)?;
+    /// Opens something of ours that somebody has closed to everyone, or put into something closed, and leaves it so.
+    fn insist(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+        let handle = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut found = rustix::fs::openat2(self.fd(), c".", handle, Mode::empty(), BENEATH)?;
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            let open = || rustix::fs::openat2(&found, name, handle, Mode::empty(), BENEATH);
+            found = match open() {
+                Err(Errno::ACCESS) => opened_up(found.as_fd(), open)?,
+                opened => opened?,
+            };
+        }
+        if flags.contains(OFlags::PATH) {
+            return Ok(found);
+        }
         let seen = Seen::of(&rustix::fs::fstat(&found)?);
         if !(seen.is_folder() || seen.is_file()) {
-            return Ok(());
-        }
-        if seen.owner.0 != rustix::process::geteuid().as_raw() {
             return Err(Errno::ACCESS.into());
-        }
-        let wanted = seen.mode | if seen.is_folder() { 0o500 } else { 0o400 };
-        if wanted == seen.mode {
-            return Ok(());
         }
         // Through the descriptor: the name may be a link by now.
         let own = format!("/proc/self/fd/{}", found.as_raw_fd());
-        rustix::fs::chmod(&own, Mode::from_raw_mode(wanted))?;
-        OPENED.with_borrow_mut(|opened| opened.push((found, seen.mode)));
-        Ok(())
+        opened_up(found.as_fd(), || rustix::fs::open(&own, flags | OFlags::CLOEXEC, Mode::empty()))
     }
 }
 
-thread_local! {
-    /// What we have opened for ourselves, and its mode before.
-    static OPENED: RefCell<Vec<(OwnedFd, u32)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Gives everything that was closed to us its mode back, the last first.
-pub fn close_again() {
-    for (found, mode) in OPENED.take().into_iter().rev() {
-        // Whoever has removed it meanwhile needs no mode.
-        match rustix::fs::chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::from_raw_mode(mode)) {
-            Ok(()) | Err(_) => {}
-        }
+/// Does something that needs all rights to a file of ours, and closes it again.
+fn opened_up<T>(file: BorrowedFd<'_>, does: impl Fn() -> rustix::io::Result<T>) -> io::Result<T> {
+    let seen = Seen::of(&rustix::fs::fstat(file)?);
+    if seen.owner.0 != rustix::process::geteuid().as_raw() {
+        return Err(Errno::ACCESS.into());
     }
-}
-
-/// Does so when it is dropped.
-pub struct Courtesy;
-
-impl Drop for Courtesy {
-    fn drop(&mut self) {
-        close_again();
-    }
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode | 0o700))?;
+    let done = does();
+    rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode))?;
+    Ok(done?)
 }
 
 /// Nothing is there, or on the way there is something that is no folder.

@@ -56,7 +56,7 @@ pub fn snapshot(
         None => (1..).map(|number| format!("s{number}")).find(|name| !has(record, name)).unwrap_or_default(),
     };
     look_at_last_run(store, state, record, watch)?;
-    freeze(store, record, watch)?;
+    let _layer = freeze(store, record, watch)?;
     let frozen = record.layers[..record.layers.len() - 1].to_vec();
     record.snapshots.push(Snapshot { name: name.clone(), created: now(), layers: frozen });
     record.made = true;
@@ -77,13 +77,13 @@ fn checked_snapshot(record: &Record, name: &str) -> Result<String> {
     }
 }
 
-/// A new, empty layer on top.
-fn freeze(store: &Store, record: &mut Record, watch: &dyn Watch) -> Result<()> {
+/// A new, empty layer on top; to be held until the state knows of it, or who collects takes it for nobody's.
+fn freeze(store: &Store, record: &mut Record, watch: &dyn Watch) -> Result<Folder> {
     if record.layers.len() >= MOST_LAYERS {
         return Err(Error::TooManyLayers(record.shown()));
     }
     record.layers.push(new_id()?);
-    make_layer(store, record, watch).map(drop)
+    make_layer(store, record, watch)
 }
 
 /// Saves a record whose topmost layer is new; without it, the layer is removed again.
@@ -142,12 +142,18 @@ fn start_over(
     record.layers = layers;
     record.layers.push(new_id()?);
     record.used = now();
-    make_layer(store, record, watch)?;
+    let _layer = make_layer(store, record, watch)?;
     saved(store, state, record)?;
     for number in 0..record.workspaces.len() {
-        let layers = open_layers(store, record, number)?;
-        let view = view_of(store, record, number, &layers)?;
-        let stale = base::stale(&view, &state.bases(&record.id, number)?);
+        let mut bases = state.bases(&record.id, number)?;
+        // What a snapshot changed was something else before, also for whoever comes back to it later.
+        let snapshots = record.snapshots.iter().map(|snapshot| &snapshot.layers);
+        for layers in snapshots.chain([&record.layers]).filter(|layers| !layers.is_empty()) {
+            let then = Record { layers: layers.clone(), ..record.clone() };
+            let view = view_of(store, &then, number, &open_layers(store, &then, number)?)?;
+            bases = base::stale(&view, bases);
+        }
+        let stale: Vec<Vec<u8>> = bases.into_keys().collect();
         if !stale.is_empty() {
             state.forget_bases(&record.id, number, &stale)?;
         }
@@ -169,7 +175,7 @@ pub fn fork(
     watch: &dyn Watch,
 ) -> Result<Vec<Record>> {
     look_at_last_run(store, state, record, watch)?;
-    freeze(store, record, watch)?;
+    let _layer = freeze(store, record, watch)?;
     record.made = true;
     record.used = now();
     saved(store, state, record)?;
@@ -194,7 +200,7 @@ pub fn fork(
             snapshots: Vec::new(),
             ..record.clone()
         };
-        make_layer(store, &fork, watch)?;
+        let _layer = make_layer(store, &fork, watch)?;
         match state.save(&fork, &bases) {
             Err(Error::Taken(_)) => {
                 fork.name = None;
@@ -239,7 +245,12 @@ pub fn collect(store: &Store, state: &mut State, older_than: u64, only_tell: boo
         false => state.records()?.iter().flat_map(|record| record.needed().cloned()).collect(),
     };
     for id in store.layer_names()? {
-        if kept.contains(&id) || store.is_locked(&id) {
+        if kept.contains(&id) {
+            continue;
+        }
+        // Held by whoever makes it or works with it, until the state knows of it: so the state is asked again.
+        let Ok(_lock) = store.lock_layer(&id) else { continue };
+        if state.records()?.iter().any(|record| !only_tell && record.needed().any(|needed| *needed == id)) {
             continue;
         }
         let bytes = size(&store.layer(&id)).map_err(cannot("measure", store.layer(&id)))?;
@@ -303,8 +314,12 @@ pub fn size(path: &Path) -> std::io::Result<u64> {
             Err(error) => return Err(error),
         };
         for name in folder.names()? {
-            let Some(seen) = folder.look_at(std::os::unix::ffi::OsStrExt::from_bytes(name.as_slice()))? else {
-                continue;
+            let seen = match folder.look_at(std::os::unix::ffi::OsStrExt::from_bytes(name.as_slice())) {
+                Ok(Some(seen)) => seen,
+                Ok(None) => continue,
+                // Somebody else who looks has closed it again.
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
+                Err(error) => return Err(error),
             };
             bytes += seen.bytes;
             if seen.is_folder() {

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::path::Path;
 
 use crate::error::{Result, cannot};
-use crate::files::{Folder, Seen, ancestors, close_again, join};
+use crate::files::{Folder, Seen, ancestors, join};
 
 /// Paths from the workspace on; those that are not here are the host's.
 pub type View = BTreeMap<Vec<u8>, Entry>;
@@ -68,8 +68,6 @@ fn below(path: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 
 /// Folds layers into one view, the earliest first.
 pub fn view(layers: &[(&Path, &Folder)]) -> Result<View> {
-    // What is seen is as the sandbox left it.
-    close_again();
     let mut view = View::new();
     for (number, (path, layer)) in layers.iter().enumerate() {
         fold(&mut view, number, path, layer)?;

@@ -11,7 +11,7 @@ use crate::base::{self, Bases};
 use crate::changes::Side;
 use crate::copied;
 use crate::error::{Error, Result, cannot};
-use crate::files::{Courtesy, Folder};
+use crate::files::Folder;
 use crate::layer::{self, View};
 use crate::record::{Record, Settings, Workspace};
 use crate::remove;
@@ -111,7 +111,6 @@ impl Session {
 
     /// Looks at what the run changed. A sandbox of a run that changed nothing is gone after this.
     pub fn finish(mut self, watch: &dyn Watch) -> Result<Option<Leftover>> {
-        let _courtesy = Courtesy;
         if !self.known && is_untouched(&self.store, &self.record)? {
             self.store.remove_layer(self.record.top())?;
             return Ok(None);

@@ -18,6 +18,27 @@ pub struct State {
     path: PathBuf,
 }
 
+/// How far a taking is. Whoever finds one that was cut off goes on from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Writing beside; nothing real has changed.
+    Staging = 0,
+    /// Past the point of no return, unless a step can't be taken.
+    Taking = 1,
+    /// A step could not be taken, and those before it are put back.
+    Undoing = 2,
+}
+
+impl Phase {
+    fn of(number: i64) -> Phase {
+        match number {
+            0 => Phase::Staging,
+            1 => Phase::Taking,
+            _ => Phase::Undoing,
+        }
+    }
+}
+
 /// `bell`, as a number: so that nobody takes another program's file for ours.
 const APPLICATION: i64 = 0x6265_6c6c;
 const VERSION: i64 = 1;
@@ -213,23 +234,23 @@ impl State {
         Ok(self.tried(read())?.iter().filter_map(|bytes| Hash::read(bytes)).collect())
     }
 
-    /// Journals of takings that have not come to their end: id, whether it is past the point of no return, plan.
-    pub fn journals(&self) -> Result<Vec<(String, bool, String)>> {
-        let read = || -> rusqlite::Result<Vec<(String, bool, String)>> {
+    /// Journals of takings that have not come to their end: id, how far it was, plan.
+    pub fn journals(&self) -> Result<Vec<(String, Phase, String)>> {
+        let read = || -> rusqlite::Result<Vec<(String, Phase, String)>> {
             let mut query = self.connection.prepare("SELECT id, committing, plan FROM journal ORDER BY rowid")?;
-            query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            query.query_map([], |row| Ok((row.get(0)?, Phase::of(row.get(1)?), row.get(2)?)))?.collect()
         };
         self.tried(read())
     }
 
-    pub fn write_journal(&mut self, id: &str, sandbox: &str, committing: bool, plan: &str) -> Result<()> {
+    pub fn write_journal(&mut self, id: &str, sandbox: &str, phase: Phase, plan: &str) -> Result<()> {
         let write = || -> rusqlite::Result<()> {
             // Before anything of it happens, it is on the disk.
             self.connection.pragma_update(None, "synchronous", "FULL")?;
             self.connection.execute(
                 "INSERT INTO journal (id, sandbox, committing, plan) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (id) DO UPDATE SET committing = ?3, plan = ?4",
-                params![id, sandbox, committing, plan],
+                params![id, sandbox, phase as i64, plan],
             )?;
             self.connection.pragma_update(None, "synchronous", "NORMAL")
         };

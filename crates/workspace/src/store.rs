@@ -31,6 +31,9 @@ pub struct Locked {
     layer: Folder,
 }
 
+/// Whoever only looks at a sandbox, or takes a snapshot of it, is done within this.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+
 /// The name of the record that a layer holds until the state knows of it.
 pub const CLAIM: &str = "claim";
 
@@ -129,6 +132,8 @@ impl Store {
             // A belljar that was killed while it wrote this had not begun anything.
             let Ok(record) = serde_json::from_slice::<Record>(&text) else { continue };
             match self.lock_layer(&id) {
+                // Its maker may have come to its end between our look and our lock, and written down more.
+                Ok(_lock) if !claim.exists() => {}
                 Ok(_lock) => {
                     state.save(&record, &Default::default())?;
                     self.unclaim(&id)?;
@@ -175,7 +180,14 @@ impl Store {
     pub fn lock(&self, state: &mut State, which: &str) -> Result<Locked> {
         let (record, _) = self.find(state, which)?;
         let busy = |record: &Record| Error::Busy(record.shown());
-        let layer = match self.lock_layer(record.top()) {
+        let begun = std::time::Instant::now();
+        let locked = loop {
+            match self.lock_layer(record.top()) {
+                Err(Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 100),
+                locked => break locked,
+            }
+        };
+        let layer = match locked {
             Ok(layer) => layer,
             Err(Errno::WOULDBLOCK) => return Err(busy(&record)),
             Err(error) => return Err(cannot("open", self.layer(record.top()))(error)),
@@ -192,21 +204,33 @@ impl Store {
     pub fn make_layer(&self, id: &str) -> Result<Folder> {
         let path = self.layer(id);
         let make = || -> std::result::Result<Folder, Errno> {
-            rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700))?;
-            self.lock_layer(id)
+            loop {
+                rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700))?;
+                // Whoever collects what is nobody's may have been faster, and removed it.
+                match self.flock_layer(id, FlockOperation::LockExclusive) {
+                    Err(Errno::NOENT) => {}
+                    Ok(layer) if !path.exists() => drop(layer),
+                    locked => return locked,
+                }
+            }
         };
         make().map_err(cannot("make", &path))
     }
 
-    fn lock_layer(&self, id: &str) -> std::result::Result<Folder, Errno> {
-        let folder =
-            Folder::open(&self.layer(id)).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        rustix::fs::flock(folder.fd(), FlockOperation::NonBlockingLockExclusive)?;
-        Ok(folder)
+    pub fn lock_layer(&self, id: &str) -> std::result::Result<Folder, Errno> {
+        self.flock_layer(id, FlockOperation::NonBlockingLockExclusive)
     }
 
+    /// Somebody works with it. Who asks this does not keep others from asking.
     pub fn is_locked(&self, id: &str) -> bool {
-        matches!(self.lock_layer(id), Err(Errno::WOULDBLOCK))
+        matches!(self.flock_layer(id, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+    }
+
+    fn flock_layer(&self, id: &str, operation: FlockOperation) -> std::result::Result<Folder, Errno> {
+        let folder =
+            Folder::open(&self.layer(id)).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        rustix::fs::flock(folder.fd(), operation)?;
+        Ok(folder)
     }
 
     /// What is in the folder of layers.

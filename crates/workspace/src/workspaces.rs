@@ -8,7 +8,6 @@ use model::{Changes, Collected, KeptSandbox, Place, Request, Stack, Taken, Takin
 use crate::apply::{self, Turn};
 use crate::changes::{Side, described, pairs, write_patch};
 use crate::error::{Error, Result};
-use crate::files::Courtesy;
 use crate::record::Record;
 use crate::session::{self, Session, Wish};
 use crate::state::State;
@@ -154,7 +153,7 @@ impl Workspaces {
     /// A sandbox that may run meanwhile; its changes as they are now.
     fn side(&self, store: &Store, state: &mut State, which: &str) -> Result<Side> {
         let (mut record, running) = store.find(state, which)?;
-        if !running {
+        if !running && record.moment.is_some() {
             // Whoever begins a run with it this moment looks itself.
             match store.lock(state, &record.id) {
                 Ok(locked) => {
@@ -170,14 +169,12 @@ impl Workspaces {
     }
 
     pub fn changes(&self, which: &str, paths: &[PathBuf]) -> std::result::Result<Changes, Trouble> {
-        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let side = self.side(&store, &mut state, which)?;
         Ok(Changes { sandbox: side.record.shown(), changes: side.changes(paths)? })
     }
 
     pub fn compare(&self, which: &str, other: &str, paths: &[PathBuf]) -> std::result::Result<Changes, Trouble> {
-        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let one = self.side(&store, &mut state, which)?;
         let other = self.side(&store, &mut state, other)?;
@@ -192,7 +189,6 @@ impl Workspaces {
     }
 
     pub fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> std::result::Result<Vec<u8>, Trouble> {
-        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let one = self.side(&store, &mut state, which)?;
         let Some(other) = other else { return Ok(one.patch(paths)?) };
@@ -207,7 +203,6 @@ impl Workspaces {
     }
 
     pub fn apply(&self, which: &str, taking: &Taking) -> std::result::Result<Taken, Trouble> {
-        let _courtesy = Courtesy;
         let (store, mut state) = self.open()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
         let taken = apply::apply(&store, &mut state, &mut record, taking, self.watch())?;
@@ -245,7 +240,6 @@ impl Workspaces {
     }
 
     pub fn snapshot(&self, which: &str, name: Option<&str>) -> std::result::Result<String, Trouble> {
-        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
         let name = keep::snapshot(&store, &mut state, &mut record, name, self.watch())?;
@@ -254,7 +248,6 @@ impl Workspaces {
     }
 
     pub fn roll_back(&self, which: &str, snapshot: Option<&str>) -> std::result::Result<String, Trouble> {
-        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
         let name = keep::roll_back(&store, &mut state, &mut record, snapshot, self.watch())?;
@@ -263,7 +256,6 @@ impl Workspaces {
     }
 
     pub fn fork(&self, which: &str, count: usize) -> std::result::Result<Vec<KeptSandbox>, Trouble> {
-        let _courtesy = Courtesy;
         let (store, mut state) = self.open_to_change()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
         let forks = keep::fork(&store, &mut state, &mut record, count, self.watch())?;
