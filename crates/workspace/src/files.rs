@@ -1,6 +1,7 @@
 //! Files by descriptor: every path is walked beneath an open folder, over no link and no mount. Whoever wrote the
 //! tree gains nothing from what it put where.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,7 +13,28 @@ use rustix::io::Errno;
 
 /// An open folder.
 #[derive(Debug)]
-pub struct Folder(OwnedFd);
+pub struct Folder {
+    folder: OwnedFd,
+    /// Folders below that were closed to everybody, their owner included, with their modes: open as long as this is.
+    closed: RefCell<Vec<(Vec<u8>, u32)>>,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The last first: it may lie in one before.
+        for (path, mode) in self.closed.take().into_iter().rev() {
+            // Gone meanwhile, or somebody else's by now: then there is nothing to close.
+            if let Ok(found) = self.walk(&path, OFlags::PATH | OFlags::DIRECTORY) {
+                set_mode(&found, mode).unwrap_or_default();
+            }
+        }
+    }
+}
+
+/// By a descriptor that was opened for nothing.
+fn set_mode(found: &OwnedFd, mode: u32) -> io::Result<()> {
+    Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::from_raw_mode(mode))?)
+}
 
 /// What is known of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +74,13 @@ impl Seen {
         }
     }
 
+    /// A file of no size and no time.
+    pub(crate) fn nothing() -> Seen {
+        let owner = (0, 0);
+        let kind = FileType::RegularFile;
+        Seen { kind, mode: 0, size: 0, modified: 0, changed: 0, inode: 0, device: 0, owner, number: 0, bytes: 0 }
+    }
+
     pub fn is_folder(&self) -> bool {
         self.kind.is_dir()
     }
@@ -74,6 +103,9 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_XDEV);
+/// What lies deeper than a path of this length can't be opened by any program that does not go there step by step: it
+/// is not looked into. Whoever makes such a tree wants us to be busy with it.
+pub const LONGEST_PATH: usize = 4095;
 /// The longest path that the kernel walks in one call, with room for its end.
 const LONGEST: usize = 4000;
 /// Links are shorter everywhere.
@@ -84,40 +116,64 @@ impl Folder {
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        Ok(Folder(rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?))
+        Ok(Folder::of(rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?))
+    }
+
+    fn of(folder: OwnedFd) -> Folder {
+        Folder { folder, closed: RefCell::default() }
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.folder.as_fd()
     }
 
     pub fn seen(&self) -> io::Result<Seen> {
-        Ok(Seen::of(&rustix::fs::fstat(&self.0)?))
+        Ok(Seen::of(&rustix::fs::fstat(&self.folder)?))
     }
 
-    /// The folder at `path`, to be listed. An empty path is this folder.
+    /// The folder at `path`, to be listed, and to be looked into by name as long as `self` is there. An empty path is
+    /// this folder.
     pub fn below(&self, path: &[u8]) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         match self.walk(path, flags) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
-            opened => opened,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.open_up(path)?;
+                self.walk(path, flags)
+            }
+            Ok(opened) => {
+                // One may list what one may not enter.
+                let seen = Seen::of(&rustix::fs::fstat(&opened)?);
+                if is_ours_and_closed(&seen) {
+                    self.open_up(path)?;
+                }
+                Ok(opened)
+            }
+            failed => failed,
         }
-        .map(Folder)
+        .map(Folder::of)
     }
 
     /// Opens what is at `path` for something, without waiting for the other end of a pipe.
     pub fn open_file(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         match self.walk(path, flags) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.open_up(split(path).0)?;
+                self.walk(path, flags).or_else(|_| self.insist(path, flags))
+            }
             opened => opened,
         }
+    }
+
+    /// Keeps what is at `path` from being forgotten, whatever becomes of its name.
+    pub fn hold(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        self.walk(path, OFlags::PATH)
     }
 
     /// The folder that `path` is in, and its name there.
     pub fn parent_of<'a>(&self, path: &'a [u8]) -> io::Result<(Folder, &'a OsStr)> {
         let (parent, name) = split(path);
-        Ok((Folder(self.walk(parent, OFlags::PATH | OFlags::DIRECTORY)?), OsStr::from_bytes(name)))
+        Ok((Folder::of(self.walk(parent, OFlags::PATH | OFlags::DIRECTORY)?), OsStr::from_bytes(name)))
     }
 
     /// What is at `path`; nothing if any part of the way is missing, or is no folder.
@@ -128,6 +184,10 @@ impl Folder {
         match self.walk(path, OFlags::PATH) {
             Ok(found) => Ok(Some(Seen::of(&rustix::fs::fstat(found)?))),
             Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.open_up(split(path).0)?;
+                Ok(Some(Seen::of(&rustix::fs::fstat(self.walk(path, OFlags::PATH)?)?)))
+            }
             Err(error) => Err(error),
         }
     }
@@ -158,7 +218,7 @@ impl Folder {
     /// Names in this folder, in order.
     pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
+        for entry in Dir::read_from(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
@@ -170,7 +230,7 @@ impl Folder {
     }
 
     pub fn is_empty(&self) -> io::Result<bool> {
-        for entry in Dir::read_from(&self.0)? {
+        for entry in Dir::read_from(&self.folder)? {
             let entry = entry?;
             if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 return Ok(false);
@@ -181,7 +241,7 @@ impl Folder {
 
     /// What is called `name` right here.
     pub fn look_at(&self, name: &OsStr) -> io::Result<Option<Seen>> {
-        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Seen::of(&stat))),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
@@ -191,7 +251,7 @@ impl Folder {
     /// An attribute of the folder itself, if it has it and it is not longer than 256 bytes.
     pub fn attribute(&self, name: &CStr) -> io::Result<Option<Vec<u8>>> {
         let mut value = vec![0u8; 256];
-        match rustix::fs::fgetxattr(&self.0, name, value.as_mut_slice()) {
+        match rustix::fs::fgetxattr(&self.folder, name, value.as_mut_slice()) {
             Ok(length) => {
                 value.truncate(length);
                 Ok(Some(value))
@@ -225,6 +285,21 @@ impl Folder {
         open(from.as_ref().map_or(self.fd(), AsFd::as_fd), rest, flags)
     }
 
+    /// Opens folders of ours on the way to `path`, itself included, that somebody has closed to everyone.
+    fn open_up(&self, path: &[u8]) -> io::Result<()> {
+        let mut way: Vec<&[u8]> = ancestors(path).collect();
+        way.reverse();
+        for folder in way.into_iter().chain([path]).filter(|folder| !folder.is_empty()) {
+            let found = self.walk(folder, OFlags::PATH | OFlags::DIRECTORY)?;
+            let seen = Seen::of(&rustix::fs::fstat(&found)?);
+            if is_ours_and_closed(&seen) {
+                set_mode(&found, seen.mode | 0o700)?;
+                self.closed.borrow_mut().push((folder.to_owned(), seen.mode));
+            }
+        }
+        Ok(())
+    }
+
     /// Opens something of ours that somebody has closed to everyone, and leaves it closed.
     fn insist(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         let found = self.walk(path, OFlags::PATH)?;
@@ -239,6 +314,12 @@ impl Folder {
         rustix::fs::chmod(&own, Mode::from_raw_mode(seen.mode))?;
         Ok(opened?)
     }
+}
+
+/// We own it, and may not even look into it. Root may look into all.
+fn is_ours_and_closed(seen: &Seen) -> bool {
+    let us = rustix::process::geteuid();
+    seen.is_folder() && seen.mode & 0o500 != 0o500 && seen.owner.0 == us.as_raw() && !us.is_root()
 }
 
 /// Nothing is there, or on the way there is something that is no folder.
