@@ -6,8 +6,8 @@ use model::{Deed, Shown, Taken, Taking, Watch};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::base::{self, Base, Bases, Kind};
-use crate::changes::{Part, Side, Version, hash_of, shown};
-use crate::commit::{Does, Plan, Went};
+use crate::changes::{Part, Side, Version, hash_of, same_contents, shown};
+use crate::commit::{Does, Plan, Start, Stopped, Went};
 use crate::error::{Result, cannot};
 use crate::gate::{self, Decision, Judged};
 use crate::record::Record;
@@ -40,8 +40,16 @@ pub fn recover(_turn: &Turn, state: &mut State, watch: &dyn Watch) -> Result<Vec
             .map_err(|error| crate::error::Error::State { path: id.clone().into(), why: error.to_string() })?;
         let sandbox = plan.sandbox.get(..8).unwrap_or(&plan.sandbox);
         if committing {
-            plan.go(watch)?;
-            said.push(format!("an earlier `belljar apply` of {sandbox} was cut off half-way; it is finished now"));
+            let begin = format!("an earlier `belljar apply` of {sandbox} was cut off half-way");
+            said.push(match plan.go(Start::CutOff, watch) {
+                Ok(_) => format!("{begin}; it is finished now"),
+                Err(Stopped { error, undone: true }) => format!("{begin}; it is undone, because: {error}"),
+                // Its folder may be away for a while. That keeps nobody from working on others.
+                Err(Stopped { error, undone: false }) => {
+                    said.push(format!("{begin}, and can't be finished yet: {error}"));
+                    continue;
+                }
+            });
         } else {
             said.push(format!(
                 "an earlier `belljar apply` of {sandbox} was cut off before it changed a file; it is undone"
@@ -63,6 +71,10 @@ pub fn apply(
 ) -> Result<Taken> {
     let turn = Turn::take(store)?;
     let recovered = recover(&turn, state, watch)?;
+    if state.has_journal(&record.id)? {
+        let why = recovered.last().cloned().unwrap_or_default();
+        return Err(crate::error::Error::Unfinished { sandbox: record.shown(), why });
+    }
     session::look_at_last_run(store, state, record)?;
     let side = Side::of(store, state, record)?;
     let mut judged: Vec<(usize, Judged<'_>)> = Vec::new();
@@ -81,6 +93,9 @@ pub fn apply(
         let Some(part) = side.parts.get(*number) else { continue };
         tell(part, one, beaten.iter().any(|path| path == &(*number, one.difference.path.to_owned())), &mut taken);
     }
+    // Folders that were opened to be looked into are as they were only when nobody looks any more.
+    drop(judged);
+    drop(side);
     taken.complete = !taking.check && Side::of(store, state, record)?.changes(&[])?.is_empty();
     Ok(taken)
 }
@@ -114,10 +129,13 @@ fn carry_out(
         undo(state, &plan)?;
         return Err(error);
     }
-    let went = match plan.go(watch) {
+    let went = match plan.go(Start::Fresh, watch) {
         Ok(went) => went,
-        Err(error) => {
-            undo(state, &plan)?;
+        Err(Stopped { error, undone }) => {
+            // Else what was there before is still beside, and the journal says so to whoever comes next.
+            if undone {
+                undo(state, &plan)?;
+            }
             return Err(error);
         }
     };
@@ -168,16 +186,21 @@ fn settled_base(store: &Store, part: &Part, path: &[u8], is: Version<'_>) -> std
     let Version::In(layer, seen) = is else { return Err(std::io::ErrorKind::InvalidData.into()) };
     let mut base = Base::of(&seen);
     base.mode &= 0o777;
-    if let Some(there) = part.host.look(path)?
-        && Kind::of(&there) == base.kind
-    {
-        (base.inode, base.modified, base.changed) = (there.inode, there.modified, there.changed);
-    }
     base.hash = match base.kind {
         Kind::File => store.blobs().keep_file(layer, path, base::LARGEST_KEPT, u64::MAX)?,
         Kind::Link => hash_of(path, is)?,
         Kind::Folder | Kind::Special => None,
     };
+    // Only where the host holds just that. A merge, somebody's own version, or an edit since is theirs, and times of
+    // it would pass it off as ours: the next taking would write over it.
+    // Held by `commit_gate/human.rs`.
+    if let Some(there) = part.host.look(path)?
+        && Kind::of(&there) == base.kind
+        && same_contents(path, is, Version::In(&part.host, there))?
+        && part.host.look(path)? == Some(there)
+    {
+        (base.inode, base.modified, base.changed) = (there.inode, there.modified, there.changed);
+    }
     Ok(base)
 }
 

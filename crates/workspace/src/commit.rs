@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::Kind;
 use crate::changes::{Version, shown};
-use crate::error::{Result, cannot};
+use crate::error::{Error, Result, cannot};
 use crate::files::{Folder, Seen, ancestors};
 use crate::gate::{Decision, Judged};
 use crate::record::Workspace;
@@ -92,6 +92,30 @@ struct Target {
     place: PathBuf,
     root: Folder,
     beside: Folder,
+    start: Start,
+}
+
+/// From where steps are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    Fresh,
+    /// Some were taken before, by somebody who was cut off.
+    CutOff,
+}
+
+/// Not all steps could be taken.
+#[derive(Debug)]
+pub struct Stopped {
+    pub error: Error,
+    /// Everything is as it was before. If not, what is beside is still needed.
+    pub undone: bool,
+}
+
+impl From<Error> for Stopped {
+    /// After the last step, which is not undone any more.
+    fn from(error: Error) -> Stopped {
+        Stopped { error, undone: false }
+    }
 }
 
 impl Plan {
@@ -119,11 +143,18 @@ impl Plan {
                         after: is.mode() | seen.mode & 0o7000,
                     }));
                 }
-                (Decision::Take | Decision::Merge { .. }, Some(_), _) => put.push(step(Does::Put { inode: 0 })),
+                (Decision::Take | Decision::Merge { .. }, Some(is), _) => {
+                    put.push(step(Does::Put { inode: 0 }));
+                    // Closed only when all is in it.
+                    if is.kind() == Kind::Folder && is.mode() & 0o700 != 0o700 {
+                        modes.push(step(Does::SetMode { before: is.mode() | 0o700, after: is.mode() }));
+                    }
+                }
                 _ => {}
             }
         }
         folders.reverse();
+        modes.reverse();
         let steps = removed.into_iter().chain(folders).chain(put).chain(modes).collect();
         Plan { id, sandbox: sandbox.to_owned(), workspaces: workspaces.to_vec(), steps }
     }
@@ -143,7 +174,8 @@ impl Plan {
             };
             make().map_err(cannot("make a folder in", &path))?;
         }
-        let targets = self.targets()?;
+        let targets = self.targets(Start::Fresh)?;
+        let targets: Vec<&Target> = targets.iter().flatten().collect();
         let by_path: BTreeMap<(usize, &[u8]), &Judged<'_>> =
             judged.iter().map(|(workspace, one)| ((*workspace, one.difference.path), *one)).collect();
         let total = self.steps.len() as u64;
@@ -169,18 +201,27 @@ impl Plan {
         Ok(())
     }
 
-    fn targets(&self) -> Result<Vec<Target>> {
+    /// Nothing for a workspace that has nothing beside any more: whoever was cut off had finished with it.
+    fn targets(&self, start: Start) -> Result<Vec<Option<Target>>> {
         let beside = self.beside();
         let open = |workspace: &Workspace| {
             let place = workspace.path();
-            let open = || -> io::Result<Target> {
+            let open = || -> io::Result<Option<Target>> {
                 let root = Folder::open(&place)?;
                 let seen = root.seen()?;
                 if (seen.device, seen.inode) != (workspace.device, workspace.inode) {
                     return Err(io::Error::other("another folder is in its place"));
                 }
-                let beside = root.below(beside.as_bytes())?;
-                Ok(Target { place: place.clone(), root, beside })
+                let beside = match root.below(beside.as_bytes()) {
+                    Err(error) if start == Start::CutOff && crate::files::is_absent(&error) => return Ok(None),
+                    beside => beside?,
+                };
+                // Whoever owns the workspace can put another in its place, with links in it to what is not theirs.
+                let seen = beside.seen()?;
+                if seen.owner.0 != rustix::process::geteuid().as_raw() || seen.mode & 0o077 != 0 {
+                    return Err(io::Error::other("the folder beside is somebody else's"));
+                }
+                Ok(Some(Target { place: place.clone(), root, beside, start }))
             };
             open().map_err(cannot("open", &place))
         };
@@ -188,18 +229,24 @@ impl Plan {
     }
 
     /// Takes every step that is not taken yet; says how each went. If one can't be, all are undone.
-    pub fn go(&self, watch: &dyn Watch) -> Result<Vec<Went>> {
-        let targets = self.targets()?;
+    pub fn go(&self, start: Start, watch: &dyn Watch) -> std::result::Result<Vec<Went>, Stopped> {
+        let targets = self.targets(start).map_err(|error| Stopped { error, undone: start == Start::Fresh })?;
         let mut went = Vec::with_capacity(self.steps.len());
         let total = self.steps.len() as u64;
         for (number, step) in self.steps.iter().enumerate() {
             watch.progress("taking", number as u64, total);
-            let Some(target) = targets.get(step.workspace) else { continue };
+            let Some(Some(target)) = targets.get(step.workspace) else {
+                went.push(Went::Done);
+                continue;
+            };
             match target.take(number, step) {
                 Ok(how) => went.push(how),
                 Err(error) => {
-                    self.back(&targets, number)?;
-                    return Err(cannot("change", target.place.join(shown(&step.path)))(error));
+                    let error = cannot("change", target.place.join(shown(&step.path)))(error);
+                    return Err(match self.back(&targets, number) {
+                        Ok(()) => Stopped { error, undone: true },
+                        Err(error) => Stopped { error, undone: false },
+                    });
                 }
             }
         }
@@ -208,19 +255,23 @@ impl Plan {
         Ok(went)
     }
 
-    /// Undoes the steps before this one, the last first.
-    fn back(&self, targets: &[Target], before: usize) -> Result<()> {
-        for (number, step) in self.steps.iter().enumerate().take(before + 1).rev() {
-            let Some(target) = targets.get(step.workspace) else { continue };
+    /// Undoes the steps up to this one, the last first; and later ones, if somebody took them who was cut off.
+    fn back(&self, targets: &[Option<Target>], last: usize) -> Result<()> {
+        for (number, step) in self.steps.iter().enumerate().rev() {
+            let Some(Some(target)) = targets.get(step.workspace) else { continue };
+            if number > last && !matches!(step.does, Does::Put { .. } | Does::Remove) {
+                continue;
+            }
             target.undo(number, step).map_err(cannot("put back", target.place.join(shown(&step.path))))?;
         }
         Ok(())
     }
 
     /// Names are on disk, too.
-    fn sync(&self, targets: &[Target]) -> Result<()> {
+    fn sync(&self, targets: &[Option<Target>]) -> Result<()> {
         const FEW: usize = 32;
         for (at, target) in targets.iter().enumerate() {
+            let Some(target) = target else { continue };
             let steps = self.steps.iter().filter(|step| step.workspace == at);
             let synced = || -> io::Result<()> {
                 if steps.clone().count() > FEW {
@@ -286,7 +337,7 @@ impl Target {
                 rustix::fs::mkdirat(beside, &name, Mode::from_raw_mode(0o700))?;
                 let folder = self.beside.below(name.as_bytes())?;
                 set_owner(folder.fd(), owner, us)?;
-                rustix::fs::fchmod(folder.fd(), mode)?;
+                rustix::fs::fchmod(folder.fd(), mode | Mode::RWXU)?;
             }
             (Kind::Link, _) => {
                 let target = layer.link(difference.path)?;
@@ -400,10 +451,12 @@ impl Target {
 
     fn put(&self, number: usize, step: &Step, inode: u64) -> io::Result<Went> {
         let draft = new_name(number);
-        let is_ours = |seen: Option<Seen>| seen.is_some_and(|seen| seen.inode == inode);
-        if !is_ours(self.beside.look_at(OsStr::new(&draft))?) {
-            return Ok(Went::Done);
-        }
+        let lying = match self.beside.look_at(OsStr::new(&draft))? {
+            Some(lying) => lying,
+            // Put where nothing was, by whoever was cut off; or somebody took it away, and nobody knows what is where.
+            None if self.start == Start::CutOff => return Ok(Went::Done),
+            None => return Err(io::ErrorKind::NotFound.into()),
+        };
         let (parent, name) = match self.parent(&step.path)? {
             Some(found) => found,
             None => {
@@ -419,39 +472,95 @@ impl Target {
                 Err(error) => Err(error.into()),
             };
         };
-        match rename(RenameFlags::EXCHANGE) {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(Went::Beaten),
-            Err(error) => return Err(error.into()),
+        // Held, so that no other file gets its number meanwhile.
+        let _ours = if lying.inode == inode { Some(self.beside.hold(draft.as_bytes())?) } else { None };
+        if lying.inode == inode {
+            match rename(RenameFlags::EXCHANGE) {
+                Ok(()) => {}
+                Err(Errno::NOENT) => return Ok(Went::Beaten),
+                Err(error) => return Err(error.into()),
+            }
         }
         // Only now nobody can change it any more by its name: is it still what was looked at?
-        let old = self.beside.look_at(OsStr::new(&draft))?.ok_or(io::ErrorKind::NotFound)?;
-        let as_expected =
-            Mark::of(&old) == expected && (!old.is_folder() || self.beside.below(draft.as_bytes())?.is_empty()?);
-        if as_expected {
+        if self.is_still(&draft, expected)? {
             return Ok(Went::Done);
         }
-        rename(RenameFlags::EXCHANGE)?;
+        self.give_back(&parent, name, &draft, inode)?;
         Ok(Went::Beaten)
+    }
+
+    /// What lies beside under `name` is what was looked at, and nobody writes to it any more.
+    fn is_still(&self, name: &str, expected: Mark) -> io::Result<bool> {
+        let old = self.beside.look_at(OsStr::new(name))?.ok_or(io::ErrorKind::NotFound)?;
+        if old.is_folder() {
+            return Ok(Mark::of(&old) == expected && self.beside.below(name.as_bytes())?.is_empty()?);
+        }
+        // First who could write, then whether somebody did: in the other order, one could in between.
+        Ok(!(old.is_file() && self.is_written_to(name)?)
+            && self.beside.look_at(OsStr::new(name))?.is_some_and(|old| Mark::of(&old) == expected))
+    }
+
+    fn is_written_to(&self, name: &str) -> io::Result<bool> {
+        match self.beside.open_file(name.as_bytes()) {
+            Ok(file) => sys::leases::has_writers(file.as_fd()),
+            // Somebody else's, which we may not read.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Somebody was faster: what they left goes back to its name, where `ours` lies. They may be at it still: whatever
+    /// comes out of there and is not what we put in is newer, and goes back in its turn.
+    fn give_back(&self, parent: &Folder, name: &OsStr, draft: &str, ours: u64) -> io::Result<()> {
+        const PATIENCE: usize = 1000;
+        let mut put_in = ours;
+        let inode =
+            || -> io::Result<u64> { Ok(self.beside.look_at(OsStr::new(draft))?.ok_or(io::ErrorKind::NotFound)?.inode) };
+        for _ in 0..PATIENCE {
+            let held = inode()?;
+            let rename = |flags| rustix::fs::renameat_with(self.beside.fd(), draft, parent.fd(), name, flags);
+            match rename(RenameFlags::EXCHANGE) {
+                Ok(()) if inode()? == put_in => return Ok(()),
+                Ok(()) => put_in = held,
+                Err(Errno::NOENT) => match rename(RenameFlags::NOREPLACE) {
+                    Ok(()) => return Ok(()),
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, "somebody keeps replacing it"))
     }
 
     fn remove(&self, number: usize, step: &Step) -> io::Result<Went> {
         let old = old_name(number);
-        if self.beside.look_at(OsStr::new(&old))?.is_some() {
-            return Ok(Went::Done);
-        }
         let Some((parent, name)) = self.parent(&step.path)? else { return Ok(Went::Done) };
-        match rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &old, RenameFlags::NOREPLACE) {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(Went::Done),
-            Err(error) => return Err(error.into()),
+        if self.beside.look_at(OsStr::new(&old))?.is_none() {
+            match rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &old, RenameFlags::NOREPLACE) {
+                Ok(()) => {}
+                Err(Errno::NOENT) => return Ok(Went::Done),
+                Err(error) => return Err(error.into()),
+            }
         }
-        let moved = self.beside.look_at(OsStr::new(&old))?.ok_or(io::ErrorKind::NotFound)?;
-        if Some(Mark::of(&moved)) == step.expected {
-            return Ok(Went::Done);
+        match step.expected {
+            Some(expected) if self.is_still(&old, expected)? => Ok(Went::Done),
+            _ => self.return_to(&parent, name, &old).map(|()| Went::Beaten),
         }
-        rustix::fs::renameat_with(self.beside.fd(), &old, parent.fd(), name, RenameFlags::NOREPLACE)?;
-        Ok(Went::Beaten)
+    }
+
+    /// Puts back what was taken away. Where something new is by now, both are somebody's, and both stay.
+    fn return_to(&self, parent: &Folder, name: &OsStr, old: &str) -> io::Result<()> {
+        let rename =
+            |name: &OsStr| rustix::fs::renameat_with(self.beside.fd(), old, parent.fd(), name, RenameFlags::NOREPLACE);
+        match rename(name) {
+            Err(Errno::EXIST) => {
+                let mut other = name.to_owned();
+                other.push(format!(".belljar-kept-{old}"));
+                Ok(rename(&other)?)
+            }
+            done => Ok(done?),
+        }
     }
 
     fn undo(&self, number: usize, step: &Step) -> io::Result<()> {
@@ -463,19 +572,23 @@ impl Target {
                 if !here {
                     return Ok(());
                 }
-                let flags = if step.expected.is_some() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-                Ok(rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &draft, flags)?)
+                if step.expected.is_some() {
+                    return self.give_back(&parent, name, &draft, inode);
+                }
+                let away =
+                    rustix::fs::renameat_with(parent.fd(), name, self.beside.fd(), &draft, RenameFlags::NOREPLACE);
+                match away {
+                    Ok(()) => {}
+                    Err(Errno::NOENT) => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                }
+                let is_ours = self.beside.look_at(OsStr::new(&draft))?.is_some_and(|seen| seen.inode == inode);
+                if is_ours { Ok(()) } else { self.return_to(&parent, name, &draft) }
             }
             Does::Remove => {
                 let old = old_name(number);
                 match self.beside.look_at(OsStr::new(&old))? {
-                    Some(_) => Ok(rustix::fs::renameat_with(
-                        self.beside.fd(),
-                        &old,
-                        parent.fd(),
-                        name,
-                        RenameFlags::NOREPLACE,
-                    )?),
+                    Some(_) => self.return_to(&parent, name, &old),
                     None => Ok(()),
                 }
             }
