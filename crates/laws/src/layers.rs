@@ -136,7 +136,7 @@ fn paths_have_an_answer(path: &[u8]) {
         assert_eq!(one.as_ref().map(|one| one.reason), twin.as_ref().map(|twin| twin.reason), "case decides");
         if let Some(one) = &one {
             assert!(path.starts_with(&one.root) && !one.root.is_empty(), "the root is elsewhere");
-            assert!(protected::is_named(path, one, &[one.root.clone()]), "its root names it");
+            assert!(protected::is_named(path, one, std::slice::from_ref(&one.root)), "its root names it");
             assert!(!protected::is_named(path, one, &[Vec::new()]), "nothing names it");
             assert!(protected::is_around(path).is_some(), "it is around itself");
         }

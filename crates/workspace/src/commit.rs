@@ -623,6 +623,10 @@ impl Target {
         for folder in missing.into_iter().rev() {
             let (parent, name) = self.root.parent_of(folder)?;
             match rustix::fs::mkdirat(parent.fd(), name, Mode::from_raw_mode(0o755)) {
+                // Theirs whose the folder around it is, also where root does it.
+                Ok(()) if rustix::process::geteuid().is_root() => {
+                    set_owner(self.root.below(folder)?.fd(), parent.seen()?.owner, true)?;
+                }
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
