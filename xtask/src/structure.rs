@@ -24,7 +24,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // What it tries is everywhere; nothing that ships uses it.
     (
         "crates/laws",
-        &["belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli"],
+        &[
+            "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
+            "belljar-workspace",
+        ],
     ),
     ("xtask", &["belljar-testkit"]),
 ];

@@ -90,6 +90,7 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
         asked,
         hide,
         linked_stores,
+        state: state(),
         loose_secrets,
         program,
     })
@@ -231,6 +232,18 @@ fn access(mode: WorkspaceMode) -> Access {
         WorkspaceMode::Direct => Access::Write,
         WorkspaceMode::Readonly => Access::Read,
     }
+}
+
+/// As it is called, and where that leads; also where it is not there yet, since the next run makes it.
+fn state() -> Vec<PathBuf> {
+    let Some(folder) = workspace::state_folder() else { return Vec::new() };
+    let real = folder.ancestors().find_map(|around| {
+        let real = std::fs::canonicalize(around).ok()?;
+        Some(real.join(folder.strip_prefix(around).ok()?))
+    });
+    let mut found = vec![folder];
+    found.extend(real.filter(|real| !found.contains(real)));
+    found
 }
 
 /// Where links in the places of credential stores lead to.

@@ -4,6 +4,7 @@
 
 mod denials;
 mod filter;
+mod layers;
 mod policy;
 mod records;
 mod request;
@@ -21,6 +22,7 @@ pub type Law = fn(&[u8]);
 pub const ALL: &[(&str, Law)] = &[
     ("denials", denials::law),
     ("filter", filter::law),
+    ("layers", layers::law),
     ("policy", policy::law),
     ("records", records::law),
     ("request", request::law),

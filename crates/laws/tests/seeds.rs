@@ -17,6 +17,11 @@ fn a_program_says_what_its_rules_say() {
 }
 
 #[test]
+fn layers_are_what_a_sandbox_sees_and_no_text_breaks_a_merge() {
+    holds("layers");
+}
+
+#[test]
 fn no_policy_is_understood_in_part() {
     holds("policy");
 }

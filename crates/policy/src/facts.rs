@@ -28,6 +28,8 @@ pub struct Facts {
     pub hide: Vec<(PathBuf, bool)>,
     /// What links in the places of credential stores lead to.
     pub linked_stores: Vec<PathBuf>,
+    /// Where belljar keeps its own state, by every path that leads there.
+    pub state: Vec<PathBuf>,
     /// Files with secrets in places that are granted besides the workspace: a folder or a file each.
     pub loose_secrets: Vec<(PathBuf, bool)>,
     pub program: Located,

@@ -25,6 +25,9 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts) -> Result<Grant, Ref
     for place in facts.asked.iter().chain(named) {
         check_place(place, facts)?;
     }
+    for place in facts.asked.iter().chain(&facts.workspaces) {
+        check_state(place, facts)?;
+    }
     let places = places(facts);
     check_directory(facts, &places)?;
     let accepted = accepted(request, policy);
@@ -104,6 +107,21 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
         );
     }
     Ok(())
+}
+
+/// Whoever reads it sees what all sandboxes did; whoever writes to it decides what is taken onto real files.
+fn check_state(place: &Place, facts: &Facts) -> Result<(), Refusal> {
+    let meets = |state: &&PathBuf| is_within(&place.path, state) || is_within(state, &place.path);
+    let Some(state) = facts.state.iter().find(meets) else { return Ok(()) };
+    Err(Refusal {
+        rule: "files.state".to_owned(),
+        message: format!(
+            "`{}` holds, or is part of, the folder `{}` where belljar keeps its sandboxes",
+            place.path.display(),
+            state.display()
+        ),
+        hint: "name a smaller folder, or keep the state elsewhere with XDG_STATE_HOME".to_owned(),
+    })
 }
 
 fn words(access: Access) -> &'static str {

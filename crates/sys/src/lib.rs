@@ -11,6 +11,7 @@ pub mod handles;
 pub mod identity;
 pub mod keeper;
 pub mod landlock;
+pub mod leases;
 pub mod limits;
 pub mod mounts;
 pub mod network;

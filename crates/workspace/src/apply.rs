@@ -1,14 +1,15 @@
 //! Takes a sandbox's changes: recover what was cut off, judge each change, write, and remember what was taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Deed, Shown, Taken, Taking, Watch};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::base::{self, Base, Bases, Kind};
-use crate::changes::{Part, Side, Version, hash_of, shown};
-use crate::commit::{Does, Plan, Went};
+use crate::changes::{Part, Side, Version, hash_of, same_contents, shown};
+use crate::commit::{Plan, Start, Went};
 use crate::error::{Result, cannot};
+use crate::files::Seen;
 use crate::gate::{self, Decision, Judged};
 use crate::record::Record;
 use crate::session;
@@ -40,22 +41,25 @@ pub fn recover(_turn: &Turn, state: &mut State, watch: &dyn Watch) -> Result<Vec
             .map_err(|error| crate::error::Error::State { path: id.clone().into(), why: error.to_string() })?;
         let sandbox = plan.sandbox.get(..8).unwrap_or(&plan.sandbox);
         let earlier = format!("an earlier `belljar apply` of {sandbox} was cut off");
-        said.push(match phase {
-            Phase::Staging => format!("{earlier} before it changed a file; it is undone"),
-            Phase::Taking => match plan.go(watch) {
-                Ok(_) => format!("{earlier} half-way; it is finished now"),
+        let recovered = match phase {
+            Phase::Staging => Ok(format!("{earlier} before it changed a file; it is undone")),
+            Phase::Taking => match plan.go(Start::CutOff, watch).and_then(|_| plan.sync()) {
+                Ok(()) => Ok(format!("{earlier} half-way; it is finished now")),
                 Err(error) => {
-                    undo(state, &plan)?;
-                    format!("{earlier} half-way; it is undone, since it can't be finished: {error}")
+                    undo(state, &plan).map(|()| format!("{earlier} half-way; it is undone, because: {error}"))
                 }
             },
-            Phase::Undoing => {
-                plan.back()?;
-                format!("{earlier} while it was undone; it is undone now")
+            Phase::Undoing => plan.back().map(|()| format!("{earlier} while it was undone; it is undone now")),
+        };
+        match recovered {
+            Ok(words) => {
+                plan.clear()?;
+                state.end_journal(&id)?;
+                said.push(words);
             }
-        });
-        plan.clear()?;
-        state.end_journal(&id)?;
+            // Its folder may be away for a while. That keeps nobody from working on others.
+            Err(error) => said.push(format!("{earlier}, and can't be finished yet: {error}")),
+        }
     }
     Ok(said)
 }
@@ -81,7 +85,11 @@ pub fn apply(
 ) -> Result<Taken> {
     let turn = Turn::take(store)?;
     let recovered = recover(&turn, state, watch)?;
-    session::look_at_last_run(store, state, record)?;
+    if state.has_journal(&record.id)? {
+        let why = recovered.last().cloned().unwrap_or_default();
+        return Err(crate::error::Error::Unfinished { sandbox: record.shown(), why });
+    }
+    session::look_at_last_run(store, state, record, watch)?;
     let side = Side::of(store, state, record)?;
     let mut judged: Vec<(usize, Judged<'_>)> = Vec::new();
     for (part, named) in side.wanted(&taking.paths)? {
@@ -89,31 +97,35 @@ pub fn apply(
         let differences = part.differences(&named)?;
         judged.extend(gate::judge(part, differences, &named, taking.favor)?.into_iter().map(|one| (number, one)));
     }
-    let mut beaten = Vec::new();
+    let mut beaten = Beaten::new();
     if !taking.check {
-        beaten = carry_out(state, record, &judged, watch)?;
+        beaten = carry_out(state, record, &side, &judged, watch)?;
         remember(store, state, record, &side, &judged, &beaten)?;
     }
     let mut taken = Taken { sandbox: record.shown(), recovered, ..Taken::default() };
     for (number, one) in &judged {
         let Some(part) = side.parts.get(*number) else { continue };
-        tell(part, one, beaten.iter().any(|path| path == &(*number, one.difference.path.to_owned())), &mut taken);
+        tell(part, one, beaten.contains(&(*number, one.difference.path.to_owned())), &mut taken);
     }
     taken.complete = !taking.check && Side::of(store, state, record)?.changes(&[])?.is_empty();
     Ok(taken)
 }
 
-/// Does what was decided; returns the paths where somebody else was faster.
+/// Paths where somebody else was faster, each with the number of its workspace.
+type Beaten = BTreeSet<(usize, Vec<u8>)>;
+
+/// Does what was decided.
 fn carry_out(
     state: &mut State,
     record: &Record,
+    side: &Side,
     judged: &[(usize, Judged<'_>)],
     watch: &dyn Watch,
-) -> Result<Vec<(usize, Vec<u8>)>> {
+) -> Result<Beaten> {
     let judged: Vec<(usize, &Judged<'_>)> = judged.iter().map(|(number, one)| (*number, one)).collect();
     let mut plan = Plan::of(new_id()?, &record.id, &record.workspaces, &judged);
     if plan.steps.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Beaten::new());
     }
     state.write_journal(&plan.id, &record.id, Phase::Staging, &written(&plan)?)?;
     let end = |state: &mut State, plan: &Plan| -> Result<()> {
@@ -126,20 +138,38 @@ fn carry_out(
         end(state, &plan)?;
         return Err(error);
     }
-    let went = match plan.go(watch) {
+    let went = match plan.go(Start::Fresh, watch) {
         Ok(went) => went,
         Err(error) => {
+            // If this fails, what was there before is still beside, and the journal says so to whoever comes next.
             undo(state, &plan)?;
             end(state, &plan)?;
+            forgive(state, record, side, &plan)?;
             return Err(error);
         }
     };
+    // If this fails the journal stays, and whoever comes next does it again.
+    plan.sync()?;
     end(state, &plan)?;
-    let beaten = plan.steps.iter().zip(went).filter(|(step, went)| {
-        // A folder that somebody has something in stays, and nothing is lost by that.
-        *went == Went::Beaten && !matches!(step.does, Does::RemoveFolder { .. })
-    });
+    let beaten = plan.steps.iter().zip(went).filter(|(_, went)| *went == Went::Beaten);
     Ok(beaten.map(|(step, _)| (step.workspace, step.path.clone())).collect())
+}
+
+/// Files that we moved and put back have a new time of change, which is ours and nobody's edit.
+fn forgive(state: &mut State, record: &Record, side: &Side, plan: &Plan) -> Result<()> {
+    let mut bases: BTreeMap<usize, Bases> = BTreeMap::new();
+    for step in &plan.steps {
+        let Some(part) = side.parts.get(step.workspace) else { continue };
+        let Some(base) = part.bases.get(&step.path) else { continue };
+        let seen = part.host.look(&step.path).map_err(cannot("look at", shown(&step.path)))?;
+        if let Some(seen) = seen
+            && (seen.inode, seen.modified, seen.size, seen.mode) == (base.inode, base.modified, base.size, base.mode)
+        {
+            let base = Base { changed: seen.changed, ..base.clone() };
+            bases.entry(step.workspace).or_default().insert(step.path.clone(), base);
+        }
+    }
+    state.save(record, &bases)
 }
 
 /// From now on, what was taken is what was there before.
@@ -149,7 +179,7 @@ fn remember(
     record: &Record,
     side: &Side,
     judged: &[(usize, Judged<'_>)],
-    beaten: &[(usize, Vec<u8>)],
+    beaten: &Beaten,
 ) -> Result<()> {
     let mut settled: BTreeMap<usize, Bases> = BTreeMap::new();
     let mut gone: BTreeMap<usize, Vec<Vec<u8>>> = BTreeMap::new();
@@ -157,7 +187,8 @@ fn remember(
         let path = one.difference.path;
         let decided =
             matches!(one.decision, Decision::Take | Decision::Merge { .. } | Decision::Nothing | Decision::KeepHost);
-        if !decided || beaten.iter().any(|(at, beaten)| at == number && beaten == path) {
+        // A folder that somebody has something in stays, and that settles it.
+        if !decided || beaten.contains(&(*number, path.to_owned())) && !is_folder(one.host) {
             continue;
         }
         let Some(part) = side.parts.get(*number) else { continue };
@@ -181,17 +212,26 @@ fn settled_base(store: &Store, part: &Part, path: &[u8], is: Version<'_>) -> std
     let Version::In(layer, seen) = is else { return Err(std::io::ErrorKind::InvalidData.into()) };
     let mut base = Base::of(&seen);
     base.mode &= 0o777;
-    if let Some(there) = part.host.look(path)?
-        && Kind::of(&there) == base.kind
-    {
-        (base.inode, base.modified, base.changed) = (there.inode, there.modified, there.changed);
-    }
     base.hash = match base.kind {
         Kind::File => store.blobs().keep_file(layer, path, base::LARGEST_KEPT, u64::MAX)?,
         Kind::Link => hash_of(path, is)?,
         Kind::Folder | Kind::Special => None,
     };
+    // Only where the host holds just that. A merge, somebody's own version, or an edit since is theirs, and times of
+    // it would pass it off as ours: the next taking would write over it.
+    // Held by `commit_gate/human.rs`.
+    if let Some(there) = part.host.look(path)?
+        && Kind::of(&there) == base.kind
+        && same_contents(path, is, Version::In(&part.host, there))?
+        && part.host.look(path)? == Some(there)
+    {
+        (base.inode, base.modified, base.changed) = (there.inode, there.modified, there.changed);
+    }
     Ok(base)
+}
+
+fn is_folder(seen: Option<Seen>) -> bool {
+    seen.is_some_and(|seen| seen.is_folder())
 }
 
 fn tell(part: &Part, one: &Judged<'_>, beaten: bool, taken: &mut Taken) {
@@ -200,6 +240,10 @@ fn tell(part: &Part, one: &Judged<'_>, beaten: bool, taken: &mut Taken) {
         path: Shown::of(one.difference.path),
         what: what.to_owned(),
     };
+    if beaten && one.difference.is.is_none() && is_folder(one.host) {
+        taken.taken.push(deed("left, because something is in it"));
+        return;
+    }
     if beaten {
         taken.conflicts.push(deed("it changed on the host at the last moment"));
         return;

@@ -63,7 +63,8 @@ impl Blobs {
         if path.exists() {
             return Ok(());
         }
-        std::fs::create_dir_all(&self.0)?;
+        use std::os::unix::fs::DirBuilderExt;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         // Two that keep the same write the same.
         let draft = self.0.join(format!("{hash}.{}", std::process::id()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;

@@ -61,7 +61,7 @@ impl Side {
             let view = session::view_of(store, record, number, &layers)?;
             let host = session::open_place(record, workspace)?;
             parts.push(Part {
-                linked: guard::linked(&host),
+                linked: guard::linked(&host, &workspace.path()),
                 place: workspace.path(),
                 view,
                 bases: state.bases(&record.id, number)?,
@@ -355,7 +355,7 @@ pub fn write_patch(part: &Part, differences: &[Difference<'_>], out: &mut Vec<u8
         }
         let from = renamed.iter().find(|(_, to)| *to == number).and_then(|(from, _)| differences.get(*from));
         let (old_path, was) = from.map_or((difference.path, difference.was), |from| (from.path, from.was));
-        let side = |version: Option<Version<'_>>, path: &[u8]| -> Result<Option<(u32, Vec<u8>)>> {
+        let side = |version: Option<Version<'_>>, path: &[u8]| -> Result<Read> {
             let Some(version) = version else { return Ok(None) };
             let mode = match version.kind() {
                 Kind::File if version.mode() & 0o100 != 0 => 0o100_755,
@@ -363,11 +363,19 @@ pub fn write_patch(part: &Part, differences: &[Difference<'_>], out: &mut Vec<u8
                 Kind::Link => 0o120_000,
                 Kind::Folder | Kind::Special => return Ok(None),
             };
-            let contents = version.contents(path, u64::MAX).map_err(cannot("read", shown(path)))?;
-            Ok(contents.map(|contents| (mode, contents)))
+            // More is not read, whatever a file says it has: it is only said to differ.
+            let contents = version.contents(path, patch::LARGEST).map_err(cannot("read", shown(path)))?;
+            Ok(Some((mode, contents)))
         };
         let old = side(was, old_path)?;
         let new = side(difference.is, difference.path)?;
+        if old.iter().chain(&new).any(|(_, contents)| contents.is_none()) {
+            let path = |side: &Read, path| side.is_some().then_some(path);
+            patch::write_unshown(path(&old, old_path), path(&new, difference.path), out);
+            continue;
+        }
+        let whole = |side: Read| side.and_then(|(mode, contents)| contents.map(|contents| (mode, contents)));
+        let (old, new) = (whole(old), whole(new));
         if old.is_none() && new.is_none() {
             continue;
         }
@@ -375,6 +383,9 @@ pub fn write_patch(part: &Part, differences: &[Difference<'_>], out: &mut Vec<u8
     }
     Ok(())
 }
+
+/// A mode and what was read, if it could be.
+type Read = Option<(u32, Option<Vec<u8>>)>;
 
 fn as_side<'a>(side: &'a Option<(u32, Vec<u8>)>, path: &'a [u8]) -> Option<patch::Side<'a>> {
     side.as_ref().map(|(mode, content)| patch::Side { path, mode: *mode, content })

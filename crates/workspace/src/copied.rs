@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{self, Base, Bases, Kind};
 use crate::changes::shown;
 use crate::error::{Error, Result, cannot};
-use crate::files::{Folder, Seen, ancestors, join};
+use crate::files::{Folder, LONGEST_PATH, Seen, ancestors, join};
 use crate::layer::{Entry, Node, View, within};
 use crate::record::Record;
 use crate::session::open_place;
@@ -157,7 +157,7 @@ fn list(from: &Folder, shown_from: &Path) -> Result<Vec<(Vec<u8>, Seen)>> {
         for name in folder.names().map_err(look())? {
             let Some(seen) = folder.look_at(OsStr::new(shown(&name))).map_err(look())? else { continue };
             let path = join(&path, &name);
-            if seen.is_folder() {
+            if seen.is_folder() && path.len() <= LONGEST_PATH {
                 waiting.push(path.clone());
             }
             found.push((path, seen));

@@ -23,6 +23,8 @@ pub enum Error {
         "`{0}` can't be a name: use up to 64 letters, digits, `-`, `_` and `.`, and neither `last` nor only digits and a to f"
     )]
     BadName(String),
+    #[error("sandbox {sandbox} has changes half taken: {why}")]
+    Unfinished { sandbox: String, why: String },
     #[error("sandbox {0} is in use")]
     Busy(String),
     #[error("sandbox {0} has no snapshot")]
@@ -66,6 +68,7 @@ impl Error {
             Error::Busy(_) => "wait until its run has ended; to work side by side, `belljar fork` it before".to_owned(),
             Error::NoSnapshots(_) | Error::NoSuchSnapshot { .. } => "make one with `belljar snapshot`".to_owned(),
             Error::TooManyLayers(_) => "take its changes with `belljar apply`, or begin a new sandbox".to_owned(),
+            Error::Unfinished { .. } => "put the folder of the workspace back, and apply again".to_owned(),
             Error::Replaced { .. } => {
                 "put the folder back; `belljar diff --patch` shows the changes for you to take by hand".to_owned()
             }

@@ -56,6 +56,13 @@ impl Seen {
         }
     }
 
+    /// A file of no size and no time.
+    pub(crate) fn nothing() -> Seen {
+        let owner = (0, 0);
+        let kind = FileType::RegularFile;
+        Seen { kind, mode: 0, size: 0, modified: 0, changed: 0, inode: 0, device: 0, owner, number: 0, bytes: 0 }
+    }
+
     pub fn is_folder(&self) -> bool {
         self.kind.is_dir()
     }
@@ -78,6 +85,9 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_XDEV);
+/// What lies deeper than a path of this length can't be opened by any program that does not go there step by step: it
+/// is not looked into. Whoever makes such a tree wants us to be busy with it.
+pub const LONGEST_PATH: usize = 4095;
 /// The longest path that the kernel walks in one call, with room for its end.
 const LONGEST: usize = 4000;
 /// Links are shorter everywhere.
@@ -121,6 +131,11 @@ impl Folder {
             Err(error) if self.ours && error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
             opened => opened,
         }
+    }
+
+    /// Keeps what is at `path` from being forgotten, whatever becomes of its name.
+    pub fn hold(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        self.walk(path, OFlags::PATH)
     }
 
     /// The folder that `path` is in, and its name there.

@@ -1,12 +1,14 @@
 //! The commit gate: for each change, what it was, what it is on the host now, and what the sandbox made of it decide
 //! whether it is taken.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use model::Favor;
 
 use crate::base::{Base, Kind};
 use crate::changes::{Difference, LARGEST_SHOWN, Part, Version, same_contents, shown};
 use crate::error::{Result, cannot};
-use crate::files::{Seen, ancestors};
+use crate::files::{Seen, ancestors, split};
 use crate::{guard, protected, text};
 
 /// One change, with what is to become of it.
@@ -41,11 +43,9 @@ pub fn judge<'a>(
     named: &[Vec<u8>],
     favor: Option<Favor>,
 ) -> Result<Vec<Judged<'a>>> {
-    let folders: std::collections::BTreeSet<&[u8]> = differences
-        .iter()
-        .filter(|difference| difference.is.is_some_and(|is| is.kind() == Kind::Folder))
-        .map(|difference| difference.path)
-        .collect();
+    // Folders that will be there, and what is in the way to each that was asked about: those in one have one answer.
+    let mut folders: BTreeSet<&[u8]> = BTreeSet::new();
+    let mut in_the_way: BTreeMap<&[u8], Option<String>> = BTreeMap::new();
     let mut judged = Vec::with_capacity(differences.len());
     for difference in differences {
         let look = || cannot("look at", part.place.join(shown(difference.path)));
@@ -60,7 +60,13 @@ pub fn judge<'a>(
                 }
                 Err(error) => return Err(look()(error)),
                 Ok(host) => {
-                    let decision = match blocked(part, difference.path, &folders).map_err(look())? {
+                    let parent = split(difference.path).0;
+                    let why = match in_the_way.get(parent) {
+                        Some(known) => known.clone(),
+                        None => blocked(part, difference.path, &folders).map_err(look())?,
+                    };
+                    in_the_way.insert(parent, why.clone());
+                    let decision = match why {
                         Some(why) if difference.is.is_some() => Decision::Conflict(why),
                         _ => decide(part, &difference, host, favor).map_err(look())?,
                     };
@@ -68,6 +74,11 @@ pub fn judge<'a>(
                 }
             }
         };
+        // Outer ones come before what is in them.
+        let is_folder = difference.is.is_some_and(|is| is.kind() == Kind::Folder);
+        if is_folder && matches!(decision, Decision::Take | Decision::Nothing) {
+            folders.insert(difference.path);
+        }
         judged.push(Judged { difference, decision, host });
     }
     Ok(judged)
@@ -80,7 +91,7 @@ fn held_back(part: &Part, difference: &Difference<'_>, named: &[Vec<u8>]) -> Opt
 }
 
 /// Something on the way to it is no folder on the host, and will not be one.
-fn blocked(part: &Part, path: &[u8], folders: &std::collections::BTreeSet<&[u8]>) -> std::io::Result<Option<String>> {
+fn blocked(part: &Part, path: &[u8], folders: &BTreeSet<&[u8]>) -> std::io::Result<Option<String>> {
     for folder in ancestors(path) {
         match part.host.look(folder)? {
             Some(seen) if seen.is_folder() => return Ok(None),

@@ -1,9 +1,11 @@
 //! What a change must not do unseen: everything that is shown apart, and everything that never leaves a sandbox.
 
+use std::path::Path;
+
 use crate::base::Kind;
 use crate::changes::{Difference, Part, Version};
-use crate::files::{Folder, ancestors, join, split};
-use crate::layer::{At, at};
+use crate::files::{Folder, LONGEST_PATH, ancestors, join, split};
+use crate::layer::{At, Node, at};
 use crate::protected;
 
 /// Why a change is only taken when it is named, and which path it is that must be named.
@@ -29,15 +31,35 @@ pub fn protection(part: &Part, difference: &Difference<'_>) -> Option<Protection
             protected::is_around(path).map(|reason| Protection { root: path.to_owned(), reason: reason.to_owned() })
         }),
     };
-    by_name
+    whole_repository(part, difference)
+        .or(by_name)
         .or_else(|| by_link(part, path))
         .or_else(|| bare_repository(part, path))
         .or_else(|| leads_out(part, difference).map(|reason| Protection { root: path.to_owned(), reason }))
 }
 
+/// A `.git` that is gone as a whole takes everything with it that was ever committed: data that git itself may remove
+/// bit by bit is then no mere data.
+fn whole_repository(part: &Part, difference: &Difference<'_>) -> Option<Protection> {
+    if difference.is.is_some() {
+        return None;
+    }
+    let is_gone = |folder: &[u8]| match at(&part.view, folder) {
+        At::Gone => true,
+        At::Here(entry) => !matches!(entry.node, Node::Folder { opaque: false }),
+        At::Untouched => false,
+    };
+    let root =
+        ancestors(difference.path).filter(|folder| protected::is_repository(folder)).find(|root| is_gone(root))?;
+    Some(Protection { root: root.to_owned(), reason: "all of the repository is removed with it".to_owned() })
+}
+
 fn told(found: Option<protected::Protection>) -> Option<Protection> {
     found.map(|found| Protection { root: found.root, reason: found.reason.to_owned() })
 }
+
+/// Holes that a file may have, before it is rather a trap than a file.
+const MOST_OF_NOTHING: u64 = 4 << 30;
 
 /// Why it is never taken.
 pub fn refusal(difference: &Difference<'_>) -> Option<&'static str> {
@@ -46,35 +68,69 @@ pub fn refusal(difference: &Difference<'_>) -> Option<&'static str> {
         kind if kind.is_fifo() => Some("a pipe never leaves a sandbox"),
         kind if kind.is_socket() => Some("a socket never leaves a sandbox"),
         kind if kind.is_char_device() || kind.is_block_device() => Some("a device never leaves a sandbox"),
+        kind if kind.is_file() && seen.size.saturating_sub(seen.bytes) > MOST_OF_NOTHING => {
+            Some("it says to be far larger than what is in it: it would fill the disk with nothing")
+        }
+        _ if difference.path.len() > LONGEST_PATH => Some("its path is longer than programs can use"),
         _ => None,
     }
 }
 
-/// What the host's own files say is acted on: links at protected names, and git's folder for hooks.
-pub fn linked(host: &Folder) -> Linked {
+/// What the host's own files say is acted on: links at protected names, git's folder for hooks, and what its settings
+/// include.
+pub fn linked(host: &Folder, place: &Path) -> Linked {
     let mut found = Linked::new();
-    let names = host.names().unwrap_or_default();
-    for name in names.iter().filter(|name| protected::protection(name).is_some()) {
-        if host.look(name).ok().flatten().is_some_and(|seen| seen.is_link())
-            && let Ok(target) = host.link(name)
-            && let Some(path) = beneath(b"", &target)
+    let mut note = |folder: &[u8], name: &[u8]| {
+        let path = join(folder, name);
+        if host.look(&path).ok().flatten().is_some_and(|seen| seen.is_link())
+            && let Ok(target) = host.link(&path)
+            && let Some(root) = inside(place, folder, &target)
         {
-            let reason = format!("`{}` leads to it", String::from_utf8_lossy(name));
-            found.push((path, reason));
+            found.push((root, format!("`{}` leads to it", String::from_utf8_lossy(&path))));
+        }
+    };
+    let names = |folder: &[u8]| host.below(folder).and_then(|folder| folder.names()).unwrap_or_default();
+    for name in names(b"").iter().take(MOST_LOOKED_AT) {
+        if protected::protection(name).is_some() {
+            note(b"", name);
+        }
+        // `.github/workflows` and its like; `.git/hooks`.
+        if protected::is_around(name).is_some() {
+            names(name).iter().take(MOST_LOOKED_AT).for_each(|below| note(name, below));
         }
     }
+    // One by one, they are often links to scripts of the project.
+    names(b".git/hooks").iter().take(MOST_LOOKED_AT).for_each(|hook| note(b".git/hooks", hook));
     const LARGEST_CONFIG: u64 = 1 << 20;
     let config = host.read(b".git/config", LARGEST_CONFIG).ok().flatten().unwrap_or_default();
     for line in config.split(|byte| *byte == b'\n') {
-        let line = line.trim_ascii();
+        // A section may begin in the same line.
+        let start = line.iter().position(|byte| *byte == b']').map_or(0, |at| at + 1);
+        let line = line[start..].trim_ascii();
         let Some(at) = line.iter().position(|byte| *byte == b'=') else { continue };
         let (name, value) = (line[..at].trim_ascii(), line[at + 1..].trim_ascii());
+        let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
         if name.eq_ignore_ascii_case(b"hookspath") {
-            let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
-            found.extend(beneath(b"", value).map(|path| (path, "git runs it as a hook".to_owned())));
+            found.extend(inside(place, b"", value).map(|path| (path, "git runs it as a hook".to_owned())));
+        }
+        if name.eq_ignore_ascii_case(b"path") {
+            found.extend(inside(place, b".git", value).map(|path| (path, "git obeys it: it is included".to_owned())));
         }
     }
     found
+}
+
+/// Names in one folder of the host's, so that a hostile one costs no more than a few calls.
+const MOST_LOOKED_AT: usize = 10_000;
+
+/// Where a target leads from a folder of the workspace, if it stays in it.
+fn inside(place: &Path, folder: &[u8], target: &[u8]) -> Option<Vec<u8>> {
+    let place = std::os::unix::ffi::OsStrExt::as_bytes(place.as_os_str());
+    match target.strip_prefix(place) {
+        Some([]) => Some(Vec::new()),
+        Some(rest) if rest[0] == b'/' => beneath(b"", &rest[1..]),
+        _ => beneath(folder, target),
+    }
 }
 
 fn by_link(part: &Part, path: &[u8]) -> Option<Protection> {
@@ -119,18 +175,13 @@ fn leads_out(part: &Part, difference: &Difference<'_>) -> Option<String> {
     let Ok(Some(target)) = is.contents(difference.path, u64::MAX) else {
         return Some("nobody can tell where this link leads".to_owned());
     };
-    let place = std::os::unix::ffi::OsStrExt::as_bytes(part.place.as_os_str());
-    let inside = match target.strip_prefix(place) {
-        Some([]) => true,
-        Some(rest) if rest[0] == b'/' => beneath(b"", &rest[1..]).is_some(),
-        _ => beneath(split(difference.path).0, &target).is_some(),
-    };
+    let stays = inside(&part.place, split(difference.path).0, &target).is_some();
     let of_the_system = || {
         SYSTEM.iter().any(|root| target.starts_with(root))
             && !target.split(|byte| *byte == b'/').any(|part| part == b"..")
             || target == b"/dev/null"
     };
-    if inside || of_the_system() {
+    if stays || of_the_system() {
         return None;
     }
     Some(format!("it leads out of the workspace, to `{}`", String::from_utf8_lossy(&target)))

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::rc::Rc;
 
 use model::{Collected, KeptSandbox, Removed, Shown, Watch};
 
@@ -253,6 +254,22 @@ pub fn collect(store: &Store, state: &mut State, older_than: u64, only_tell: boo
         if state.records()?.iter().any(|record| !only_tell && record.needed().any(|needed| *needed == id)) {
             continue;
         }
+        // Another version's, perhaps: what nobody understands is named and stays.
+        if store.has_unknown_claim(&id)? {
+            collected.foreign.push(Shown(store.layer(&id)));
+            continue;
+        }
+        // Held and asked for again: whoever made it may have written it down since.
+        let _lock = match only_tell {
+            true => None,
+            false => {
+                let Ok(lock) = store.lock_layer(&id) else { continue };
+                if state.records()?.iter().any(|record| record.needed().any(|needed| *needed == id)) {
+                    continue;
+                }
+                Some(lock)
+            }
+        };
         let bytes = size(&store.layer(&id)).map_err(cannot("measure", store.layer(&id)))?;
         collected.bytes += bytes;
         collected.removed.push(Removed { what: format!("layer {}", id.get(..8).unwrap_or(&id)), bytes });
@@ -263,7 +280,7 @@ pub fn collect(store: &Store, state: &mut State, older_than: u64, only_tell: boo
     if !only_tell {
         collect_blobs(store, state, &mut collected)?;
     }
-    collected.foreign = foreign(store)?;
+    collected.foreign.extend(foreign(store)?);
     Ok(collected)
 }
 
@@ -301,11 +318,12 @@ fn foreign(store: &Store) -> Result<Vec<Shown>> {
 
 /// Bytes that a tree takes on disk.
 pub fn size(path: &Path) -> std::io::Result<u64> {
-    let root = Folder::open(path)?;
+    // A deep tree is walked from ever deeper folders: from the top each time, its depth would count twice.
+    const FAR: usize = 2000;
     let mut bytes = 0;
-    let mut waiting = vec![Vec::new()];
-    while let Some(path) = waiting.pop() {
-        let folder = match root.below(&path) {
+    let mut waiting = vec![(Rc::new(Folder::open(path)?), Vec::new())];
+    while let Some((from, path)) = waiting.pop() {
+        let folder = match from.below(&path) {
             Ok(folder) => folder,
             // The kernel's own, which it closes to everybody; or gone.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied || crate::files::is_absent(&error) => {
@@ -313,6 +331,8 @@ pub fn size(path: &Path) -> std::io::Result<u64> {
             }
             Err(error) => return Err(error),
         };
+        let folder = Rc::new(folder);
+        let (from, path) = if path.len() > FAR { (folder.clone(), Vec::new()) } else { (from, path) };
         for name in folder.names()? {
             let seen = match folder.look_at(std::os::unix::ffi::OsStrExt::from_bytes(name.as_slice())) {
                 Ok(Some(seen)) => seen,
@@ -323,7 +343,7 @@ pub fn size(path: &Path) -> std::io::Result<u64> {
             };
             bytes += seen.bytes;
             if seen.is_folder() {
-                waiting.push(crate::files::join(&path, &name));
+                waiting.push((from.clone(), crate::files::join(&path, &name)));
             }
         }
     }

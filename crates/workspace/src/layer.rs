@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::path::Path;
 
 use crate::error::{Result, cannot};
-use crate::files::{Folder, Seen, ancestors, join};
+use crate::files::{Folder, LONGEST_PATH, Seen, ancestors, join};
 
 /// Paths from the workspace on; those that are not here are the host's.
 pub type View = BTreeMap<Vec<u8>, Entry>;
@@ -90,18 +90,24 @@ fn fold(view: &mut View, number: usize, shown: &Path, layer: &Folder) -> Result<
                     .map_err(look())?
                     .is_some_and(|value| value == b"y");
                 add_folder(view, &path, Entry { node: Node::Folder { opaque }, seen, layer: number });
-                waiting.push(path);
+                if path.len() <= LONGEST_PATH {
+                    waiting.push(path);
+                }
             } else {
                 let node = if seen.is_whiteout() { Node::Removed } else { Node::Thing };
-                clear_below(view, &path);
-                view.insert(path, Entry { node, seen, layer: number });
+                add_thing(view, path, Entry { node, seen, layer: number });
             }
         }
     }
     Ok(())
 }
 
-fn add_folder(view: &mut View, path: &[u8], mut entry: Entry) {
+pub(crate) fn add_thing(view: &mut View, path: Vec<u8>, entry: Entry) {
+    clear_below(view, &path);
+    view.insert(path, entry);
+}
+
+pub(crate) fn add_folder(view: &mut View, path: &[u8], mut entry: Entry) {
     match view.get(path).map(|earlier| (earlier.node, earlier.layer)) {
         Some((Node::Folder { opaque }, layer)) if entry.node == (Node::Folder { opaque: false }) => {
             entry.node = Node::Folder { opaque };

@@ -28,6 +28,17 @@ pub struct Patch<'a> {
     pub new: Option<Side<'a>>,
 }
 
+/// The most that either side may have for both to be written out.
+pub const LARGEST: u64 = 256 << 20;
+
+/// Says that something changed that is too large to be shown, or that nobody has any more.
+pub fn write_unshown(old: Option<&[u8]>, new: Option<&[u8]>, out: &mut Vec<u8>) {
+    let (Some(first), Some(last)) = (old.or(new), new.or(old)) else { return };
+    write_line(&[b"diff --git ", &quoted_beside(b"a/", first), b" ", &quoted_beside(b"b/", last)], out);
+    let label = |prefix: &[u8], path: Option<&[u8]>| path.map_or(b"/dev/null".to_vec(), |path| quoted(prefix, path));
+    write_line(&[b"Binary files ", &label(b"a/", old), b" and ", &label(b"b/", new), b" differ"], out);
+}
+
 /// Adds the patch to `out`; nothing if nothing changed.
 pub fn write(patch: &Patch<'_>, out: &mut Vec<u8>) {
     let Patch { old, new } = patch;

@@ -76,6 +76,12 @@ pub fn is_named(path: &[u8], protection: &Protection, named: &[Vec<u8>]) -> bool
     })
 }
 
+/// Its last name is git's own, or a twin of it.
+pub fn is_repository(path: &[u8]) -> bool {
+    let (names, _) = split(path);
+    names.last().is_some_and(|name| **name == *b".git")
+}
+
 fn is_at_or_below(path: &[u8], folder: &[u8]) -> bool {
     !folder.is_empty() && path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }

@@ -243,6 +243,13 @@ impl State {
         self.tried(read())
     }
 
+    /// A taking of this sandbox has not come to its end.
+    pub fn has_journal(&self, sandbox: &str) -> Result<bool> {
+        let count =
+            self.connection.query_row("SELECT count(*) FROM journal WHERE sandbox = ?1", [sandbox], |row| row.get(0));
+        self.tried(count.map(|count: i64| count > 0))
+    }
+
     pub fn write_journal(&mut self, id: &str, sandbox: &str, phase: Phase, plan: &str) -> Result<()> {
         let write = || -> rusqlite::Result<()> {
             // Before anything of it happens, it is on the disk.

@@ -74,6 +74,10 @@ impl Store {
             use std::os::unix::fs::DirBuilderExt;
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&layers)
         };
+        // Folders around it may be links; it is not, or somebody else says where our state is.
+        if std::fs::symlink_metadata(&self.folder).is_ok_and(|stat| stat.is_symlink()) {
+            return Err(Error::State { path: self.folder.clone(), why: "it is a link".to_owned() });
+        }
         let seen = match Folder::open(&self.folder).and_then(|folder| folder.seen()) {
             Ok(seen) => seen,
             Err(_) => {
@@ -94,7 +98,11 @@ impl Store {
         if seen.mode & 0o022 != 0 {
             return Err(Error::State { path: self.folder.clone(), why: "others may write to it".to_owned() });
         }
-        Ok(())
+        // Commands and variables are in the state, and names of files: nobody else's business.
+        if seen.mode & 0o077 != 0 {
+            rustix::fs::chmod(&self.folder, Mode::from_raw_mode(0o700)).map_err(cannot("close", &self.folder))?;
+        }
+        make().map_err(cannot("make", &layers))
     }
 
     pub fn state(&self) -> Result<State> {
@@ -144,6 +152,16 @@ impl Store {
             }
         }
         Ok(live)
+    }
+
+    /// The layer holds a record that we can't read, and that is not just cut off.
+    pub fn has_unknown_claim(&self, id: &str) -> Result<bool> {
+        let claim = self.layer(id).join(CLAIM);
+        match std::fs::read(&claim) {
+            Ok(text) => Ok(serde_json::from_slice::<Record>(&text).is_err_and(|error| !error.is_eof())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(cannot("read", claim)(error)),
+        }
     }
 
     /// The state knows of this layer now.

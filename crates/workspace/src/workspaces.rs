@@ -22,6 +22,11 @@ pub struct Workspaces {
     watch: Box<dyn Watch>,
 }
 
+/// Where the user's sandboxes are kept, or would be.
+pub fn state_folder() -> Option<PathBuf> {
+    Store::of_the_user().map(|store| store.folder().to_owned())
+}
+
 /// How layers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
