@@ -1,5 +1,6 @@
-//! Ends a program right before one of its calls that change something on disk: the first, the second, and so on. What a
-//! power failure or a `kill -9` can do at all is one of these.
+//! Ends a program right before one of its calls that change something on disk: the first, the second, and so on. What
+//! `kill -9` can leave is what one of these leaves, but for what is written through mapped memory. A power failure can
+//! leave more: what was written and not yet on disk is not lost here.
 
 use std::io;
 use std::os::unix::process::CommandExt;
