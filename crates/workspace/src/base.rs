@@ -98,8 +98,10 @@ pub fn capture(
         let trouble = || cannot("look at", shown(path));
         let layer = layers.get(entry.layer).map(|(_, layer)| layer);
         let seen = match host.look(path) {
-            // A filesystem is mounted there, which the sandbox did not see.
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => None,
+            // A filesystem is mounted there, which the sandbox did not see; or it is closed to both of us.
+            Err(error) if matches!(error.kind(), io::ErrorKind::CrossesDevices | io::ErrorKind::PermissionDenied) => {
+                None
+            }
             seen => seen.map_err(trouble())?,
         };
         if let (Node::Folder { .. }, Some(layer), Some(true)) = (entry.node, layer, seen.map(|seen| seen.is_folder()))
@@ -139,7 +141,11 @@ impl Capture<'_> {
             let folder = match self.host.below(&path) {
                 Ok(folder) => folder,
                 // A filesystem is mounted there, which the sandbox did not see.
-                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => continue,
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::CrossesDevices | io::ErrorKind::PermissionDenied) =>
+                {
+                    continue;
+                }
                 Err(error) => return Err(trouble()(error)),
             };
             for name in folder.names().map_err(trouble())? {

@@ -60,6 +60,8 @@ pub enum Does {
     },
 }
 
+/// New files in such a folder get its group.
+const SET_GROUP: u32 = 0o2000;
 /// What the owner of a folder needs to work in it.
 const OPEN: u32 = 0o700;
 
@@ -316,7 +318,9 @@ impl Target {
                 rustix::fs::mkdirat(beside, &name, Mode::from_raw_mode(0o700))?;
                 let folder = self.beside.below(name.as_bytes())?;
                 set_owner(folder.fd(), owner, us)?;
-                rustix::fs::fchmod(folder.fd(), mode | Mode::from_raw_mode(OPEN))?;
+                // A folder in one that hands its group on does so, too.
+                let hands_on = Mode::from_raw_mode(self.around(difference.path)?.mode & SET_GROUP);
+                rustix::fs::fchmod(folder.fd(), mode | Mode::from_raw_mode(OPEN) | hands_on)?;
             }
             (Kind::Link, _) => {
                 let target = layer.link(difference.path)?;
@@ -360,13 +364,16 @@ impl Target {
         if let Some(host) = host {
             return Ok(host.owner);
         }
-        let around = ancestors(path).find_map(|folder| self.root.look(folder).ok().flatten());
-        let around = match around {
-            Some(around) => around,
-            None => self.root.seen()?,
-        };
-        const SET_GROUP: u32 = 0o2000;
+        let around = self.around(path)?;
         Ok(if around.mode & SET_GROUP != 0 { (layer.owner.0, around.owner.1) } else { layer.owner })
+    }
+
+    /// The innermost folder around a path that is there.
+    fn around(&self, path: &[u8]) -> io::Result<Seen> {
+        match ancestors(path).find_map(|folder| self.root.look(folder).ok().flatten()) {
+            Some(around) => Ok(around),
+            None => self.root.seen(),
+        }
     }
 
     /// Access lists and the like of the file that is replaced stay.

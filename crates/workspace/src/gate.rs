@@ -58,6 +58,9 @@ pub fn judge<'a>(
                 Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
                     (Decision::Conflict("another filesystem is mounted on the way to it".to_owned()), None)
                 }
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                    (Decision::Conflict("a folder on the way to it is closed to you".to_owned()), None)
+                }
                 Err(error) => return Err(look()(error)),
                 Ok(host) => {
                     let parent = split(difference.path).0;
