@@ -25,7 +25,7 @@ pub struct Stack {
     pub place: PathBuf,
     pub kept: Kept,
     /// Nanoseconds since 1970. The command starts when the clock that files get their times from is past this, so that
-    /// a file with an earlier time is one that the command saw.
+    /// a file with an earlier time is one that the command saw; zero where that is so already.
     pub begun: i64,
 }
 

@@ -8,6 +8,24 @@ pub fn now() -> i64 {
     nanoseconds(clock_gettime(rustix::time::ClockId::Realtime))
 }
 
+/// A moment that everything changed so far is before, and nothing changed from now on: by changing `file`, which must
+/// be ours. Nothing where the kernel or the filesystem can't tell that finely.
+///
+/// Files get their times from a clock whose hand stands still for milliseconds. Since Linux 6.13 what somebody has looked
+/// at since its last change gets a finer time; and having given that, the kernel gives no earlier one to anything.
+pub fn moment(file: std::os::fd::BorrowedFd<'_>) -> std::io::Result<Option<i64>> {
+    let change = |stat: &rustix::fs::Stat| {
+        rustix::fs::fchmod(file, rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+        rustix::fs::fstat(file)
+    };
+    // Twice: the first may get the time of somebody's change before it, the second is later than that.
+    let stat = change(&change(&rustix::fs::fstat(file)?)?)?;
+    let changed = stat.st_ctime.saturating_mul(1_000_000_000).saturating_add(stat.st_ctime_nsec as i64);
+    let is_fine = changed > nanoseconds(clock_gettime(rustix::time::ClockId::RealtimeCoarse));
+    // A server's clock may go ahead of ours.
+    Ok((is_fine && changed <= now()).then_some(changed))
+}
+
 /// Returns when whatever is changed from now on gets a later time than `moment`.
 pub fn await_tick(moment: i64) {
     let tick = nanoseconds(clock_getres(rustix::time::ClockId::RealtimeCoarse)).max(1);
@@ -34,6 +52,29 @@ fn nanoseconds(time: Timespec) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_lies_between_what_was_changed_before_it_and_after_it() {
+        use std::os::fd::AsFd;
+        use std::os::unix::fs::MetadataExt;
+        let path = std::env::temp_dir().join(format!("belljar-moment-{}", std::process::id()));
+        let other = path.with_extension("other");
+        let time = || {
+            std::fs::write(&other, "x").expect("a file");
+            let stat = std::fs::metadata(&other).expect("it is there");
+            stat.ctime() * 1_000_000_000 + stat.ctime_nsec()
+        };
+        let file = std::fs::File::create(&path).expect("a file");
+        for _ in 0..100 {
+            let before = time();
+            if let Some(moment) = moment(file.as_fd()).expect("it is ours") {
+                let after = time();
+                assert!(before < moment && moment <= after, "{before} {moment} {after}");
+            }
+        }
+        std::fs::remove_file(&path).expect("it was there");
+        std::fs::remove_file(&other).expect("it was there");
+    }
 
     #[test]
     fn what_is_changed_after_the_tick_is_later_and_what_was_changed_before_is_not() {

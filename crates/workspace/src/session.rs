@@ -26,6 +26,8 @@ pub struct Session {
     layer: Folder,
     /// The state knows of the sandbox already.
     known: bool,
+    /// When the command may start.
+    begun: i64,
 }
 
 /// What a new sandbox is to be over.
@@ -44,9 +46,10 @@ impl Session {
     pub fn begin(store: &Store, wish: &Wish<'_>, watch: &dyn Watch) -> Result<Session> {
         let mut record = new_record(store, wish)?;
         let layer = make_layer(store, &record, watch)?;
-        record.moment = Some(sys::clock::now());
+        let (moment, begun) = moment(store, &record, &layer)?;
+        record.moment = Some(moment);
         record.boot = Some(boot());
-        let session = Session { store: store.clone(), record, layer, known: false };
+        let session = Session { store: store.clone(), record, layer, known: false, begun };
         session.claim()?;
         Ok(session)
     }
@@ -65,12 +68,13 @@ impl Session {
         for number in 0..record.workspaces.len() {
             renew_work(&store.layer(record.top()).join(number.to_string()), &record.workspaces[number])?;
         }
-        record.moment = Some(sys::clock::now());
+        let (moment, begun) = moment(store, &record, &layer)?;
+        record.moment = Some(moment);
         record.boot = Some(boot());
         record.used = now();
         record.command = command(request);
         state.save(&record, &BTreeMap::new())?;
-        Ok(Session { store: store.clone(), record, layer, known: true })
+        Ok(Session { store: store.clone(), record, layer, known: true, begun })
     }
 
     /// Makes a sandbox without running anything.
@@ -98,7 +102,7 @@ impl Session {
     }
 
     pub fn stacks(&self) -> Vec<Stack> {
-        stacks(&self.store, &self.record)
+        stacks(&self.store, &self.record, self.begun)
     }
 
     /// Nothing ran: as if it had never been.
@@ -271,7 +275,19 @@ fn make_pair(path: &Path, workspace: &Workspace) -> std::io::Result<()> {
     Ok(rustix::fs::utimensat(rustix::fs::CWD, &upper, &times, AtFlags::empty())?)
 }
 
-fn stacks(store: &Store, record: &Record) -> Vec<Stack> {
+/// What was changed until now is before this. And what the command has to wait for, so that it sees nothing later.
+fn moment(store: &Store, record: &Record, layer: &Folder) -> Result<(i64, i64)> {
+    let found = sys::clock::moment(layer.fd()).map_err(cannot("look at", store.layer(record.top())))?;
+    Ok(found.map_or_else(
+        || {
+            let now = sys::clock::now();
+            (now, now)
+        },
+        |moment| (moment, 0),
+    ))
+}
+
+fn stacks(store: &Store, record: &Record, begun: i64) -> Vec<Stack> {
     let stack = |(number, workspace): (usize, &Workspace)| {
         let part = |layer: &String| store.layer(layer).join(number.to_string());
         let layer = store.layer(record.top()).join(number.to_string());
@@ -282,7 +298,7 @@ fn stacks(store: &Store, record: &Record) -> Vec<Stack> {
                 Kept::Overlay { earlier: earlier.collect(), layer }
             }
         };
-        Stack { place: workspace.path(), kept, begun: record.moment.unwrap_or_default() }
+        Stack { place: workspace.path(), kept, begun }
     };
     record.workspaces.iter().enumerate().map(stack).collect()
 }

@@ -60,7 +60,7 @@ fn layered() -> Powers {
 fn stacks() -> Vec<Stack> {
     let layer = |id: &str| PathBuf::from("/home/alice/.local/state/belljar/layers").join(id);
     let kept = Kept::Overlay { earlier: vec![layer("a/0/upper")], layer: layer("b/0") };
-    vec![Stack { place: "/srv/project".into(), kept, begun: 0 }]
+    vec![Stack { place: "/srv/project".into(), kept, begun: 1 }]
 }
 
 fn host() -> Host {

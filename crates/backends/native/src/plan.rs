@@ -139,7 +139,7 @@ fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unp
     }
     let processors = by_affinity(limits, host);
     let options = calls::Options { no_sockets: false, fixed_affinity: processors.is_some() };
-    if let Some(after) = stacks.iter().map(|stack| stack.begun).max() {
+    if let Some(after) = stacks.iter().map(|stack| stack.begun).max().filter(|begun| *begun > 0) {
         steps.push(Step::AwaitTick { after });
     }
     // Before the filter, which keeps the payload from doing the same.
