@@ -107,7 +107,7 @@ impl Changed {
     fn comes_to_its_end(&self) -> Result<Said, String> {
         let said = self.project.belljar(["apply"]).map_err(words)?;
         // It was cut off when nothing was left to do.
-        let done = said.code == Some(125) && said.error.contains("there is no sandbox");
+        let done = said.code == Some(125) && said.error.contains("no sandbox");
         if said.code != Some(0) && !done {
             return Err(format!("the next apply: {said:?}"));
         }

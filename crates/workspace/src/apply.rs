@@ -6,7 +6,7 @@ use model::{Deed, Shown, Taken, Taking, Watch};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::base::{self, Base, Bases, Kind};
-use crate::changes::{Part, Side, Version, hash_of, same_contents, shown};
+use crate::changes::{Part, Side, Version, hash_of, readable, same_contents, shown};
 use crate::commit::{Plan, Start, Went};
 use crate::error::{Result, cannot};
 use crate::files::Seen;
@@ -161,7 +161,7 @@ fn forgive(state: &mut State, record: &Record, side: &Side, plan: &Plan) -> Resu
     for step in &plan.steps {
         let Some(part) = side.parts.get(step.workspace) else { continue };
         let Some(base) = part.bases.get(&step.path) else { continue };
-        let seen = part.host.look(&step.path).map_err(cannot("look at", shown(&step.path)))?;
+        let seen = readable(part.host.look(&step.path)).map_err(cannot("look at", shown(&step.path)))?;
         if let Some(seen) = seen
             && (seen.inode, seen.modified, seen.size, seen.mode) == (base.inode, base.modified, base.size, base.mode)
         {
@@ -220,7 +220,7 @@ fn settled_base(store: &Store, part: &Part, path: &[u8], is: Version<'_>) -> std
     // Only where the host holds just that. A merge, somebody's own version, or an edit since is theirs, and times of
     // it would pass it off as ours: the next taking would write over it.
     // Held by `commit_gate/human.rs`.
-    if let Some(there) = part.host.look(path)?
+    if let Some(there) = readable(part.host.look(path))?
         && Kind::of(&there) == base.kind
         && same_contents(path, is, Version::In(&part.host, there))?
         && part.host.look(path)? == Some(there)

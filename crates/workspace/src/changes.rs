@@ -203,7 +203,7 @@ impl Version<'_> {
                     return Ok(Some(kept));
                 }
                 // What nobody knows is shown as it is now.
-                match part.host.look(path)? {
+                match readable(part.host.look(path))? {
                     Some(seen) if base.is_still(&seen) || !base.known => {
                         Version::In(&part.host, seen).contents(path, most)
                     }
@@ -216,7 +216,7 @@ impl Version<'_> {
     fn hash(&self, path: &[u8]) -> std::io::Result<Option<Hash>> {
         match self {
             Version::Before(_, Base { hash: Some(hash), .. }) => Ok(Some(*hash)),
-            Version::Before(part, base) => match part.host.look(path)? {
+            Version::Before(part, base) => match readable(part.host.look(path))? {
                 Some(seen) if base.is_still(&seen) => Version::In(&part.host, seen).hash(path),
                 _ => Ok(None),
             },
@@ -238,7 +238,7 @@ impl Version<'_> {
 }
 
 /// What somebody has closed to us nobody can tell.
-fn readable<T>(read: std::io::Result<Option<T>>) -> std::io::Result<Option<T>> {
+pub fn readable<T>(read: std::io::Result<Option<T>>) -> std::io::Result<Option<T>> {
     match read {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(None),
         read => read,

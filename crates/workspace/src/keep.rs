@@ -259,17 +259,6 @@ pub fn collect(store: &Store, state: &mut State, older_than: u64, only_tell: boo
             collected.foreign.push(Shown(store.layer(&id)));
             continue;
         }
-        // Held and asked for again: whoever made it may have written it down since.
-        let _lock = match only_tell {
-            true => None,
-            false => {
-                let Ok(lock) = store.lock_layer(&id) else { continue };
-                if state.records()?.iter().any(|record| record.needed().any(|needed| *needed == id)) {
-                    continue;
-                }
-                Some(lock)
-            }
-        };
         let bytes = size(&store.layer(&id)).map_err(cannot("measure", store.layer(&id)))?;
         collected.bytes += bytes;
         collected.removed.push(Removed { what: format!("layer {}", id.get(..8).unwrap_or(&id)), bytes });

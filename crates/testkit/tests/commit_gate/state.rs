@@ -365,7 +365,7 @@ fn while_it_runs(who: Who) {
     let bench = Bench::new(who);
     let id = bench.create();
     std::thread::scope(|scope| {
-        let run = scope.spawn(|| bench.exec(&id, "echo x > f; sleep 2"));
+        let run = scope.spawn(|| bench.exec(&id, "echo x > f; sleep 5"));
         std::thread::sleep(Duration::from_millis(700));
         for words in [&["apply", &id][..], &["discard", &id], &["rm", &id], &["snapshot", &id], &["fork", &id]] {
             let said = bench.belljar(words);
