@@ -14,7 +14,10 @@ use crate::place;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runner {
     Bare,
+    /// Over files that may only be read, as the others are measured.
     Belljar,
+    /// As it comes: what is changed in the current folder is kept apart.
+    BelljarLayered,
     Bubblewrap,
     Zerobox,
     Codex,
@@ -27,6 +30,7 @@ impl Runner {
     pub const ALL: &[Runner] = &[
         Runner::Bare,
         Runner::Belljar,
+        Runner::BelljarLayered,
         Runner::Bubblewrap,
         Runner::Zerobox,
         Runner::Codex,
@@ -45,6 +49,7 @@ impl Runner {
         match self {
             Runner::Bare => Some("no sandbox".to_owned()),
             Runner::Belljar => Some("belljar".to_owned()),
+            Runner::BelljarLayered => Some("belljar, changes kept apart".to_owned()),
             Runner::Bubblewrap => of(Contestant::Bubblewrap).map(|version| format!("bwrap {version}")),
             Runner::Codex => of(Contestant::Codex).map(|version| format!("codex sandbox {version}")),
             Runner::CodexAlone => place::runs(&codex_alone()).then(|| "the same without its node launcher".to_owned()),
@@ -61,7 +66,8 @@ impl Runner {
                 command.args(&program[1..]);
                 return command;
             }
-            Runner::Belljar => with(belljar(), &["run", "-q", "--"]),
+            Runner::Belljar => with(belljar(), &["run", "-q", "--workspace-mode", "readonly", "--"]),
+            Runner::BelljarLayered => with(belljar(), &["run", "-q", "--"]),
             Runner::Bubblewrap => with(
                 "bwrap".into(),
                 &["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--die-with-parent"],

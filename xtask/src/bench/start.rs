@@ -94,7 +94,7 @@ fn table(rows: &[Row], who: Who, from: &str) -> Table {
             Runner::Zerobox => at_least(8.0),
             Runner::Codex => at_least(25.0),
             Runner::Srt => at_least(50.0),
-            Runner::Bare | Runner::Belljar | Runner::CodexAlone => String::new(),
+            Runner::Bare | Runner::Belljar | Runner::BelljarLayered | Runner::CodexAlone => String::new(),
         };
         table.rows.push(vec![
             title.clone(),

@@ -41,6 +41,9 @@ pub struct Meant {
     pub paths: Vec<PathBuf>,
 }
 
+/// So much of an id is no file's name by chance.
+const CLEAR: usize = 8;
+
 /// Words are sandboxes as long as they can be, and then paths.
 pub fn meant(matches: &ArgMatches, sandboxes: &dyn Sandboxes, two: bool) -> Result<Meant, Trouble> {
     let words: Vec<&OsString> = matches.get_many::<OsString>("words").into_iter().flatten().collect();
@@ -52,6 +55,13 @@ pub fn meant(matches: &ArgMatches, sandboxes: &dyn Sandboxes, two: bool) -> Resu
         }
         let text = word.to_string_lossy();
         match sandboxes.find(&text) {
+            // Neither is guessed: the one takes all of a sandbox, the other a file of the last.
+            Ok(_) if text.len() < CLEAR && text != "last" && Path::new(word).symlink_metadata().is_ok() => {
+                return Err(Trouble {
+                    message: format!("`{text}` may be a sandbox or a path"),
+                    fix: format!("write `./{text}`, or more of the sandbox's id"),
+                });
+            }
             Ok(_) => found.push(text.into_owned()),
             Err(_) if is_path(word) => break,
             Err(trouble) => {
