@@ -301,7 +301,8 @@ pub fn needed(store: &Store, places: &[&Place]) -> Option<String> {
         (0x4d44, "FAT"),
         (0x2011_bab0, "exFAT"),
     ];
-    let filesystem = rustix::fs::statfs(store.folder()).ok()?;
+    // Or where it would be made.
+    let filesystem = store.folder().ancestors().find_map(|folder| rustix::fs::statfs(folder).ok())?;
     #[allow(clippy::unnecessary_cast)]
     let kind = filesystem.f_type as i64 & 0xffff_ffff;
     let (_, name) = UNFIT.iter().find(|(unfit, _)| *unfit == kind)?;

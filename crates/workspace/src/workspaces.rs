@@ -275,7 +275,12 @@ impl Workspaces {
 
     /// Whether changes can be kept apart at all, and how; for whoever asks about this host.
     pub fn examine(&self) -> (bool, String) {
-        match self.store() {
+        // Who only asks makes nothing.
+        let store = match &self.folder {
+            Some(folder) if !folder.exists() => Ok(Store::at(folder.clone())),
+            _ => self.store(),
+        };
+        match store {
             Ok(store) => match copied::needed(&store, &[]) {
                 None => (true, format!("in {}", store.folder().display())),
                 Some(why) => (false, why),
