@@ -53,6 +53,12 @@ const NEEDS: &[Need] = &[
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),
     package("go", "the go test", &["golang-go"], || has("go")),
     package("a JDK", "the java test", &["default-jdk-headless"], || has("javac") && has("java")),
+    package(
+        "sqlite3, patch, setcap and mkfs.ext4",
+        "tests of patches and of the commit gate",
+        &["sqlite3", "patch", "libcap2-bin", "e2fsprogs"],
+        || ["sqlite3", "patch", "setcap", "mkfs.ext4"].iter().all(|program| has(program)),
+    ),
     package("mkfs.xfs and mkfs.btrfs", "workspaces on xfs and btrfs", &["xfsprogs", "btrfs-progs"], || {
         // Not in everybody's PATH.
         ["mkfs.xfs", "mkfs.btrfs"].iter().all(|name| has(name) || Path::new("/usr/sbin").join(name).exists())
