@@ -53,7 +53,7 @@ jar() {
 }
 run() {
     : >/work/result
-    (jar run -q --result-file /work/result "$@" >/work/output 2>&1)
+    (jar run -q --workspace-mode readonly --result-file /work/result "$@" >/work/output 2>&1)
 }
 # Of the last result: the value of a key, and what is said of a wall.
 said() { sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" /work/result; }
@@ -116,12 +116,12 @@ time_ends() {
     is exit $? 124 && is overrun "$(said overrun)" '"wall-time"' && nothing_is_left
 }
 killed_with_its_supervisor() {
-    jar run -q -- sh -c 'setsid sleep 4711 & (setsid sleep 4711 &); sleep 4711' &
+    jar run -q --workspace-mode readonly -- sh -c 'setsid sleep 4711 & (setsid sleep 4711 &); sleep 4711' &
     until_some three_sleepers && until_some remains && kill -9 $! && nothing_is_left
 }
 killed_at_any_moment() {
     for moment in $(seq 5 5 100); do
-        jar run -q --cpu-time 9s -- true &
+        jar run -q --workspace-mode readonly --cpu-time 9s -- true &
         usleep "${moment}000"
         kill -9 $!
     done
@@ -136,7 +136,7 @@ the_group_is_the_root_from_inside() {
 }
 # Whoever it starts, and however these try to get away, stays in the one group.
 nobody_leaves() {
-    jar run -q -- sh -c 'setsid sleep 4711 & (setsid sleep 4711 &); exec sleep 4711' &
+    jar run -q --workspace-mode readonly -- sh -c 'setsid sleep 4711 & (setsid sleep 4711 &); exec sleep 4711' &
     supervisor=$!
     until_some three_sleepers || return
     for pid in $(sleepers); do is "group of $pid" "$(cat /proc/$pid/cgroup)" "0::$1/belljar-*" || return; done
@@ -155,11 +155,11 @@ share() {
     echo $(((to - from) / 100 / (${until%.*}${until#*.} - ${since%.*}${since#*.})))
 }
 processors_are_shared() {
-    jar run -q -- sh -c 'while :; do :; done' &
+    jar run -q --workspace-mode readonly -- sh -c 'while :; do :; done' &
     free=$(share)
     kill -9 $!
     nothing_is_left || return
-    jar run -q --cpus "$1" -- sh -c 'while :; do :; done & while :; do :; done' &
+    jar run -q --workspace-mode readonly --cpus "$1" -- sh -c 'while :; do :; done & while :; do :; done' &
     held=$(share)
     kill -9 $!
     nothing_is_left || return

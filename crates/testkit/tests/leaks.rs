@@ -204,10 +204,13 @@ impl Place {
         let mark = format!("leak-{:016x}", u64::from_ne_bytes(random));
         let root = Path::new("/srv/belljar-leaks").join(&mark);
         let place = Place { root, who, mark, started: Mutex::default() };
-        for folder in ["", "work", "home", "tmp", "run", "cache", "state"] {
+        // The last two are made by the first run and stay: they hold what sandboxes leave on purpose.
+        let state = ["state", "state/belljar", "state/belljar/layers"];
+        for folder in ["", "work", "home", "tmp", "run", "cache"].into_iter().chain(state) {
             let path = place.root.join(folder);
             fs::create_dir_all(&path).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            let mode = if folder.contains("belljar") { 0o700 } else { 0o755 };
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             chown(&path, Some(who.user_id()), Some(who.user_id())).unwrap();
         }
         place

@@ -87,9 +87,8 @@ impl Disk {
                 Some(helper) => helper,
                 None => Helper::begin(&self.place)?,
             };
-            let took = helper.started.elapsed();
             return Ok(match helper.result()? {
-                Ok(measured) => Some((measured, took)),
+                Ok(found) => Some(found),
                 Err(helper) => {
                     self.helper = Some(helper);
                     None
@@ -124,12 +123,14 @@ enum Measured {
     No,
 }
 
+/// Five numbers.
+const MESSAGE: usize = 40;
+
 /// A process of the same user in a user namespace of its own, in which no mode of its files keeps it out.
 struct Helper {
     pid: i32,
     handle: OwnedFd,
     answer: OwnedFd,
-    started: Instant,
 }
 
 impl Helper {
@@ -143,11 +144,14 @@ impl Helper {
         let namespaces = Namespaces { user: true, ..Namespaces::NONE };
         match process::fork_into(alone, namespaces, None)? {
             Forked::Child => {
-                let words = match identity::map_self(user, group).and_then(|()| measure_all(place)) {
-                    Ok(Measured::Size(Size { bytes, inodes, closed })) => [1, bytes, inodes, closed],
-                    Ok(Measured::No) | Err(_) => [0; 4],
+                let started = Instant::now();
+                let measured = identity::map_self(user, group).and_then(|()| measure_all(place));
+                let took = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let words = match measured {
+                    Ok(Measured::Size(Size { bytes, inodes, closed })) => [1, took, bytes, inodes, closed],
+                    Ok(Measured::No) | Err(_) => [0, took, 0, 0, 0],
                 };
-                let mut message = [0u8; 32];
+                let mut message = [0u8; MESSAGE];
                 for (at, word) in message.chunks_exact_mut(8).zip(words) {
                     at.copy_from_slice(&word.to_ne_bytes());
                 }
@@ -156,23 +160,23 @@ impl Helper {
                     Err(_) => process::exit(1),
                 }
             }
-            Forked::Parent { pid, handle } => Ok(Helper { pid, handle, answer, started: Instant::now() }),
+            Forked::Parent { pid, handle } => Ok(Helper { pid, handle, answer }),
         }
     }
 
-    /// What it found, or itself if it is still at it.
-    fn result(self) -> io::Result<Result<Measured, Helper>> {
-        let mut message = [0u8; 32];
+    /// What it found and how long it took, or itself if it is still at it.
+    fn result(self) -> io::Result<Result<(Measured, Duration), Helper>> {
+        let mut message = [0u8; MESSAGE];
         let length = match rustix::io::read(&self.answer, &mut message) {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Err(self)),
             length => length?,
         };
         let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| message[at * 8 + byte]));
         let measured = match length == message.len() && word(0) == 1 {
-            true => Measured::Size(Size { bytes: word(1), inodes: word(2), closed: word(3) }),
+            true => Measured::Size(Size { bytes: word(2), inodes: word(3), closed: word(4) }),
             false => Measured::No,
         };
-        Ok(Ok(measured))
+        Ok(Ok((measured, Duration::from_nanos(word(1)))))
     }
 }
 
