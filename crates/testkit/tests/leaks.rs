@@ -29,6 +29,9 @@ fn a_thousand_sandboxes_leave_nothing_behind_as_a_user() {
     many_leave_nothing(Who::Ordinary, 0x5eed_0002);
 }
 
+/// A supervisor that is killed leaves its layer on purpose, for whoever looks next: here there is none.
+const READ_ONLY: &[&str] = &["--workspace-mode", "readonly"];
+
 #[test]
 fn what_hides_from_its_end_is_ended_with_the_supervisor() {
     if skip_unless_root() {
@@ -51,7 +54,8 @@ fn what_hides_from_its_end_is_ended_with_the_supervisor() {
         let before = place.census();
         for form in forms {
             for signal in [libc::SIGKILL, libc::SIGKILL, libc::SIGTERM] {
-                let mut child = place.start(&["--pids", "400"], &["/bin/sh", "-c", form], Stdio::piped());
+                let mut child =
+                    place.start(&[READ_ONLY, &["--pids", "400"]].concat(), &["/bin/sh", "-c", form], Stdio::piped());
                 let mut word = [0u8; 6];
                 std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut word).unwrap();
                 assert_eq!(&word, b"ready\n", "{form}");
@@ -78,7 +82,7 @@ fn the_census_sees_what_there_is_more() {
     for who in [Who::Root, Who::Ordinary] {
         let place = Place::new(who);
         let before = place.census();
-        let mut child = place.start(&[], &["/bin/sh", "-c", "echo ready; exec sleep 60"], Stdio::piped());
+        let mut child = place.start(READ_ONLY, &["/bin/sh", "-c", "echo ready; exec sleep 60"], Stdio::piped());
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0u8; 6]).unwrap();
         fs::write(place.root.join("tmp/forgotten"), "").unwrap();
         let more: Vec<String> = place.census().0.difference(&before.0).cloned().collect();

@@ -37,11 +37,15 @@ struct Size {
     inodes: u64,
     /// Folders that could not be looked into.
     closed: u64,
+    /// Of these bytes and inodes, those in folders that are closed even to their owner.
+    hidden: (u64, u64),
 }
 
 /// A walk under way: it goes on with the next look.
 struct Walk {
     open: Vec<Dir>,
+    /// How many were open when the outermost closed one was entered.
+    hidden_from: Option<usize>,
     size: Size,
     took: Duration,
 }
@@ -74,7 +78,14 @@ impl Disk {
         let Some((size, took)) = self.look(budget)? else { return Ok(false) };
         let Measured::Size(size) = size else { return Ok(true) };
         self.not_before = Instant::now() + took * WALK_SHARE;
-        let before = *self.before.get_or_insert(size);
+        // Whoever closes a folder before the first look has made it: nothing in it was there before.
+        let (hidden_bytes, hidden_inodes) = size.hidden;
+        let seen = Size {
+            bytes: size.bytes.saturating_sub(hidden_bytes),
+            inodes: size.inodes.saturating_sub(hidden_inodes),
+            ..size
+        };
+        let before = *self.before.get_or_insert(seen);
         let grown = size.bytes.saturating_sub(before.bytes) + nameless;
         // A folder that was closed to us meanwhile could hold anything.
         Ok(grown > self.bytes || size.inodes.saturating_sub(before.inodes) > self.inodes || size.closed > before.closed)
@@ -123,8 +134,8 @@ enum Measured {
     No,
 }
 
-/// Five numbers.
-const MESSAGE: usize = 40;
+/// Seven numbers.
+const MESSAGE: usize = 56;
 
 /// A process of the same user in a user namespace of its own, in which no mode of its files keeps it out.
 struct Helper {
@@ -148,8 +159,10 @@ impl Helper {
                 let measured = identity::map_self(user, group).and_then(|()| measure_all(place));
                 let took = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 let words = match measured {
-                    Ok(Measured::Size(Size { bytes, inodes, closed })) => [1, took, bytes, inodes, closed],
-                    Ok(Measured::No) | Err(_) => [0, took, 0, 0, 0],
+                    Ok(Measured::Size(Size { bytes, inodes, closed, hidden })) => {
+                        [1, took, bytes, inodes, closed, hidden.0, hidden.1]
+                    }
+                    Ok(Measured::No) | Err(_) => [0, took, 0, 0, 0, 0, 0],
                 };
                 let mut message = [0u8; MESSAGE];
                 for (at, word) in message.chunks_exact_mut(8).zip(words) {
@@ -173,7 +186,9 @@ impl Helper {
         };
         let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| message[at * 8 + byte]));
         let measured = match length == message.len() && word(0) == 1 {
-            true => Measured::Size(Size { bytes: word(2), inodes: word(3), closed: word(4) }),
+            true => {
+                Measured::Size(Size { bytes: word(2), inodes: word(3), closed: word(4), hidden: (word(5), word(6)) })
+            }
             false => Measured::No,
         };
         Ok(Ok((measured, Duration::from_nanos(word(1)))))
@@ -213,7 +228,7 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 
 impl Walk {
     fn begin(place: &Path) -> io::Result<Walk> {
-        let mut walk = Walk { open: Vec::new(), size: Size::default(), took: Duration::ZERO };
+        let mut walk = Walk { open: Vec::new(), hidden_from: None, size: Size::default(), took: Duration::ZERO };
         match rustix::fs::open(place, FOLDER, Mode::empty()) {
             Ok(folder) => walk.open.push(Dir::new(folder)?),
             // A single file is limited by its own size.
@@ -233,6 +248,7 @@ impl Walk {
                 // At its end, or removed while we read it.
                 Some(Err(_)) | None => {
                     self.open.pop();
+                    self.hidden_from = self.hidden_from.filter(|from| self.open.len() > *from);
                     continue;
                 }
             };
@@ -242,12 +258,22 @@ impl Walk {
             let Ok(stat) = rustix::fs::statat(folder.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
+            let bytes = stat.st_blocks.max(0) as u64 * 512;
             self.size.inodes += 1;
-            self.size.bytes += stat.st_blocks.max(0) as u64 * 512;
+            self.size.bytes += bytes;
+            if self.hidden_from.is_some() {
+                self.size.hidden = (self.size.hidden.0 + bytes, self.size.hidden.1 + 1);
+            }
             if FileType::from_raw_mode(stat.st_mode).is_dir() {
                 match rustix::fs::openat(folder.fd()?, entry.file_name(), FOLDER, Mode::empty()) {
                     Ok(_) if self.open.len() == DEEPEST => return Ok(Progress::NotMeasurable),
-                    Ok(below) => self.open.push(Dir::new(below)?),
+                    Ok(below) => {
+                        const OPEN: u32 = 0o500;
+                        if self.hidden_from.is_none() && stat.st_mode & OPEN != OPEN {
+                            self.hidden_from = Some(self.open.len());
+                        }
+                        self.open.push(Dir::new(below)?);
+                    }
                     Err(rustix::io::Errno::ACCESS) if stat.st_uid == rustix::process::geteuid().as_raw() => {
                         return Ok(Progress::Closed);
                     }
