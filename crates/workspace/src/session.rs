@@ -303,7 +303,8 @@ fn stacks(store: &Store, record: &Record, begun: i64) -> Vec<Stack> {
     record.workspaces.iter().enumerate().map(stack).collect()
 }
 
-fn is_untouched(store: &Store, record: &Record) -> Result<bool> {
+/// Nothing was changed in the topmost layer.
+pub fn is_untouched(store: &Store, record: &Record) -> Result<bool> {
     for (number, workspace) in record.workspaces.iter().enumerate() {
         let path = store.layer(record.top()).join(number.to_string()).join("upper");
         if workspace.copied

@@ -17,6 +17,7 @@ use crate::error::{Error, Result, cannot};
 use crate::files::Folder;
 use crate::record::Record;
 use crate::remove;
+use crate::session::is_untouched;
 use crate::state::State;
 
 #[derive(Clone, Debug)]
@@ -142,6 +143,8 @@ impl Store {
             match self.lock_layer(&id) {
                 // Its maker may have come to its end between our look and our lock, and written down more.
                 Ok(_lock) if !claim.exists() => {}
+                // Nothing is lost with a run that was killed before it changed anything.
+                Ok(_lock) if is_untouched(self, &record)? => self.remove_layer(&id)?,
                 Ok(_lock) => {
                     state.save(&record, &Default::default())?;
                     self.unclaim(&id)?;
