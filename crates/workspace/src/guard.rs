@@ -1,10 +1,11 @@
 //! What a change must not do unseen: everything that is shown apart, and everything that never leaves a sandbox.
 
+use std::io;
 use std::path::Path;
 
 use crate::base::Kind;
 use crate::changes::{Difference, Part, Version};
-use crate::files::{Folder, LONGEST_PATH, ancestors, join, split};
+use crate::files::{Folder, LONGEST_PATH, ancestors, is_absent, join, split};
 use crate::layer::{At, Node, at};
 use crate::protected;
 
@@ -78,31 +79,39 @@ pub fn refusal(difference: &Difference<'_>) -> Option<&'static str> {
 
 /// What the host's own files say is acted on: links at protected names, git's folder for hooks, and what its settings
 /// include.
-pub fn linked(host: &Folder, place: &Path) -> Linked {
+///
+/// An error if it can't be told: what is not known to be harmless is not taken for it.
+pub fn linked(host: &Folder, place: &Path) -> io::Result<Linked> {
     let mut found = Linked::new();
-    let mut note = |folder: &[u8], name: &[u8]| {
+    let mut note = |folder: &[u8], name: &[u8]| -> io::Result<()> {
         let path = join(folder, name);
-        if host.look(&path).ok().flatten().is_some_and(|seen| seen.is_link())
-            && let Ok(target) = host.link(&path)
-            && let Some(root) = inside(place, folder, &target)
+        if host.look(&path)?.is_some_and(|seen| seen.is_link())
+            && let Some(root) = inside(place, folder, &host.link(&path)?)
         {
             found.push((root, format!("`{}` leads to it", String::from_utf8_lossy(&path))));
         }
+        Ok(())
     };
-    let names = |folder: &[u8]| host.below(folder).and_then(|folder| folder.names()).unwrap_or_default();
-    for name in names(b"").iter().take(MOST_LOOKED_AT) {
-        if protected::protection(name).is_some() {
-            note(b"", name);
+    let names = |folder: &[u8]| -> io::Result<Vec<Vec<u8>>> {
+        Ok(unless_none(host.below(folder).and_then(|folder| folder.names()))?.unwrap_or_default())
+    };
+    for name in names(b"")? {
+        if protected::protection(&name).is_some() {
+            note(b"", &name)?;
         }
         // `.github/workflows` and its like; `.git/hooks`.
-        if protected::is_around(name).is_some() {
-            names(name).iter().take(MOST_LOOKED_AT).for_each(|below| note(name, below));
+        if protected::is_around(&name).is_some() {
+            names(&name)?.iter().try_for_each(|below| note(&name, below))?;
         }
     }
     // One by one, they are often links to scripts of the project.
-    names(b".git/hooks").iter().take(MOST_LOOKED_AT).for_each(|hook| note(b".git/hooks", hook));
-    const LARGEST_CONFIG: u64 = 1 << 20;
-    let config = host.read(b".git/config", LARGEST_CONFIG).ok().flatten().unwrap_or_default();
+    names(b".git/hooks")?.iter().try_for_each(|hook| note(b".git/hooks", hook))?;
+    const LARGEST_CONFIG: u64 = 16 << 20;
+    let config = match unless_none(host.read(b".git/config", LARGEST_CONFIG))? {
+        Some(Some(config)) => config,
+        Some(None) => return Err(io::Error::other("`.git/config` is no file of a usual size")),
+        None => Vec::new(),
+    };
     for line in config.split(|byte| *byte == b'\n') {
         // A section may begin in the same line.
         let start = line.iter().position(|byte| *byte == b']').map_or(0, |at| at + 1);
@@ -117,11 +126,17 @@ pub fn linked(host: &Folder, place: &Path) -> Linked {
             found.extend(inside(place, b".git", value).map(|path| (path, "git obeys it: it is included".to_owned())));
         }
     }
-    found
+    Ok(found)
 }
 
-/// Names in one folder of the host's, so that a hostile one costs no more than a few calls.
-const MOST_LOOKED_AT: usize = 10_000;
+/// Nothing where nothing is, and where whoever applies may not look: then their programs may not either.
+fn unless_none<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_absent(&error) || error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// Where a target leads from a folder of the workspace, if it stays in it.
 fn inside(place: &Path, folder: &[u8], target: &[u8]) -> Option<Vec<u8>> {
@@ -156,7 +171,8 @@ fn bare_repository(part: &Part, path: &[u8]) -> Option<Protection> {
         match at(&part.view, &path) {
             At::Here(_) => true,
             At::Gone => false,
-            At::Untouched => part.host.look(&path).is_ok_and(|found| found.is_some()),
+            // What can't be looked at may be there.
+            At::Untouched => !matches!(part.host.look(&path), Ok(None)),
         }
     };
     let is_one = has(b"HEAD") && (has(b"objects") || has(b"commondir")) && (has(b"refs") || has(b"commondir"));

@@ -20,6 +20,7 @@ pub const ATTACKS: &[Attack] = &[
     ("protected/script_behind_a_hook_link", hook_link),
     ("protected/folder_behind_a_hooks_link", hooks_link),
     ("protected/hooks_path_and_includes", settings_that_lead_on),
+    ("protected/settings_too_long_to_read", endless_settings),
     ("protected/link_planted_earlier", planted_link),
     ("protected/taken_when_named", named),
 ];
@@ -210,6 +211,24 @@ fn settings_that_lead_on(who: Who) {
         "echo planted > tools/pre-commit; echo '# planted' > dev/settings; echo planted > other/pre-push",
         |bench| !planted(bench, &["tools/pre-commit", "dev/settings", "other/pre-push"]).is_empty(),
     );
+}
+
+/// Where the settings can't be read through, nobody knows what git runs: then nothing is taken.
+fn endless_settings(who: Who) {
+    let prepare = "git init -q .; mkdir tools
+        yes '# nothing to see here' | head -c 20000000 >> .git/config; printf '\n[core]\nhooksPath = tools\n' >> .git/config
+        test \"$(git config core.hooksPath)\" = tools";
+    let script = "echo planted > tools/pre-commit";
+    for gate in [false, true] {
+        let bench = Bench::new(who);
+        bench.host(prepare);
+        bench.guest(if gate { &[] } else { &["--workspace-mode", "direct"] }, script);
+        if gate {
+            let said = bench.belljar(&["apply"]);
+            assert!(said.code == 125 && said.err.contains(".git/config"), "{said:?}");
+        }
+        assert_eq!(planted(&bench, &["tools/pre-commit"]).is_empty(), gate);
+    }
 }
 
 /// A link that is taken first, as something harmless, to write over later.
