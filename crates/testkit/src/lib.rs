@@ -7,6 +7,7 @@ pub mod attack;
 pub mod calls;
 pub mod contestant;
 pub mod deeds;
+pub mod dice;
 pub mod escapes;
 pub mod field;
 pub mod guest;

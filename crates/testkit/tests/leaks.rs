@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use belljar_testkit::Who;
 use belljar_testkit::contestant::{TEST_USER, belljar};
+use belljar_testkit::dice::Dice;
 
 const EACH: u64 = 500;
 const GROUP: &str = "group ";
@@ -178,17 +179,6 @@ fn skip_unless_root() -> bool {
         println!("skipped: needs root");
     }
     !root
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn throw(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
 }
 
 /// A folder to run in, with folders of its own for all that programs put somewhere by habit.

@@ -710,7 +710,14 @@ impl Place {
             .or_else(|error| if is_root() { Err(error) } else { Ok(()) })
             .unwrap();
         place.give(&place.path);
+        fs::create_dir(place.state()).unwrap();
+        place.give(&place.state());
         place
+    }
+
+    /// Beside what the sandbox works on: those that are killed leave a layer in it, on purpose.
+    fn state(&self) -> PathBuf {
+        self.path.with_extension("state")
     }
 
     fn give(&self, path: &Path) {
@@ -741,6 +748,7 @@ impl Place {
         } else {
             command.env("HOME", "/root").env("USER", "root");
         }
+        command.env("XDG_STATE_HOME", self.state());
         command
     }
 
@@ -775,8 +783,10 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
-            eprintln!("left behind: {}: {error}", self.path.display());
+        for path in [self.path.clone(), self.state()] {
+            if let Err(error) = fs::remove_dir_all(&path) {
+                eprintln!("left behind: {}: {error}", path.display());
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use belljar_testkit::Who;
 use belljar_testkit::deeds;
+use belljar_testkit::dice::Dice;
 use belljar_testkit::project::{Project, Said};
 use belljar_testkit::stops::{Ended, before_call};
 use belljar_testkit::tree::{self, Tree};
@@ -189,17 +190,6 @@ fn kill_many(who: Who, many: u32, usual: Duration, mut dice: Dice) -> Result<(),
         changed.comes_to_its_end().map_err(|why| format!("kill {kills}: {why}"))?;
     }
     Ok(())
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn throw(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
 }
 
 /// A journal of a project that nobody has any more.

@@ -50,25 +50,39 @@ const QUICK: Amounts = Amounts {
     files_in_tree: 500,
 };
 
-pub fn native(flags: &[&str]) -> Result<(), String> {
-    let quick = flags.contains(&"--quick");
-    let mut amounts = if quick { QUICK } else { FULL };
-    let mut markdown = false;
-    let mut rest = flags.iter();
-    while let Some(flag) = rest.next() {
-        match *flag {
-            "--quick" => {}
-            "--markdown" => markdown = true,
-            "--runs" => {
-                let number = rest.next().and_then(|number| number.parse().ok());
-                amounts.starts = number.filter(|number| *number > 0).ok_or("--runs needs a number, such as 500")?;
+/// What every benchmark is asked for.
+struct Wish {
+    quick: bool,
+    markdown: bool,
+    runs: Option<usize>,
+}
+
+impl Wish {
+    fn read(bench: &str, flags: &[&str]) -> Result<Wish, String> {
+        let mut wish = Wish { quick: false, markdown: false, runs: None };
+        let mut rest = flags.iter();
+        while let Some(flag) = rest.next() {
+            match *flag {
+                "--quick" => wish.quick = true,
+                "--markdown" => wish.markdown = true,
+                "--runs" => {
+                    let number = rest.next().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
+                    wish.runs = Some(number.ok_or("--runs needs a number, such as 500")?);
+                }
+                unknown => return Err(format!("`bench {bench}` has no flag `{unknown}`; see `cargo xtask --help`")),
             }
-            unknown => return Err(format!("`bench native` has no flag `{unknown}`; see `cargo xtask --help`")),
+        }
+        match place::are_we_root() {
+            true => Ok(wish),
+            false => Err("the benchmark needs root: it measures as root and as an ordinary user".to_owned()),
         }
     }
-    if !place::are_we_root() {
-        return Err("the benchmark needs root: it measures as root and as an ordinary user".to_owned());
-    }
+}
+
+pub fn native(flags: &[&str]) -> Result<(), String> {
+    let Wish { quick, markdown, runs } = Wish::read("native", flags)?;
+    let mut amounts = if quick { QUICK } else { FULL };
+    amounts.starts = runs.unwrap_or(amounts.starts);
     build()?;
 
     let field = Field::make()?;

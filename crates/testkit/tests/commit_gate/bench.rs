@@ -94,8 +94,6 @@ impl Bench {
         command.args(["-ec", script]);
         let said = self.run(command);
         assert_eq!(said.code, 0, "{script}: {said:?}");
-        // What changed in the same tick of the clock as a run began may have changed after it: not what is tried here.
-        std::thread::sleep(Duration::from_millis(20));
         said
     }
 
@@ -111,6 +109,20 @@ impl Bench {
         let said = self.belljar(&["exec", id, "--", "/bin/sh", "-c", script]);
         assert!(said.code < 120, "{script}: {said:?}");
         said
+    }
+
+    /// In a kept sandbox, which runs until `meanwhile` has happened: it waits for the end of its input.
+    pub fn exec_while(&self, id: &str, script: &str, meanwhile: impl FnOnce()) {
+        use std::io::{BufRead, BufReader};
+        let mut command = self.command(belljar());
+        command.args(["exec", "-q", id, "--", "/bin/sh", "-c", &format!("{script}; echo ready; cat > /dev/null")]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut word = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut word).unwrap();
+        assert_eq!(word, "ready\n", "{script}");
+        meanwhile();
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success(), "{script}");
     }
 
     pub fn create(&self) -> String {

@@ -156,11 +156,8 @@ fn around_the_run(who: Who) {
     assert_eq!(bench.read("f"), "sand\n", "it saw the human's version, and changed that");
     // While it runs, after it has read the file.
     let id = bench.create();
-    std::thread::scope(|scope| {
-        let run = scope.spawn(|| bench.exec(&id, "cat g > /dev/null; echo s > g; echo s > started; sleep 1.5"));
-        std::thread::sleep(Duration::from_millis(800));
+    bench.exec_while(&id, "cat g > /dev/null; echo s > g", || {
         fs::write(bench.project("g"), "mine\n").unwrap();
-        run.join().unwrap();
     });
     let said = bench.apply(&[&id]);
     assert_eq!((said.code, bench.read("g").as_str()), (1, "mine\n"), "{said:?}");
@@ -169,15 +166,10 @@ fn around_the_run(who: Who) {
 /// Its files are older than the run: by their times they look untouched.
 fn moved_in(who: Who) {
     let bench = Bench::new(who);
-    bench.host(
-        "mkdir d other; echo base > d/f; echo mine > other/f; touch -d '2 days ago' d/f other/f d other; sleep 0.1",
-    );
+    bench.host("mkdir d other; echo base > d/f; echo mine > other/f; touch -d '2 days ago' d/f other/f d other");
     let id = bench.create();
-    std::thread::scope(|scope| {
-        let run = scope.spawn(|| bench.exec(&id, "echo sand > d/f; echo new > d/n; rm -rf other; sleep 1.5"));
-        std::thread::sleep(Duration::from_millis(800));
+    bench.exec_while(&id, "echo sand > d/f; echo new > d/n; rm -rf other", || {
         bench.host("mv d gone; mv other d");
-        run.join().unwrap();
     });
     bench.belljar(&["apply", &id]);
     assert_eq!(bench.read("d/f"), "mine\n", "a file that the sandbox never saw is written over");

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use std::time::Duration;
 
 use belljar_testkit::Who;
 
@@ -364,16 +363,13 @@ fn two_at_once(who: Who) {
 fn while_it_runs(who: Who) {
     let bench = Bench::new(who);
     let id = bench.create();
-    std::thread::scope(|scope| {
-        let run = scope.spawn(|| bench.exec(&id, "echo x > f; sleep 5"));
-        std::thread::sleep(Duration::from_millis(700));
+    bench.exec_while(&id, "echo x > f", || {
         for words in [&["apply", &id][..], &["discard", &id], &["rm", &id], &["snapshot", &id], &["fork", &id]] {
             let said = bench.belljar(words);
             assert!(said.code == 125 && said.err.contains("in use"), "{words:?}: {said:?}");
         }
         assert_eq!(bench.belljar(&["diff", &id]).code, 0);
         bench.belljar(&["gc", "--older-than", "1s"]);
-        run.join().unwrap();
     });
     assert_eq!(bench.read("f"), "");
     bench.apply(&[&id]);

@@ -58,24 +58,10 @@ const QUICK: Amounts = Amounts {
 };
 
 pub fn workspace(flags: &[&str]) -> Result<(), String> {
-    let quick = flags.contains(&"--quick");
+    let super::Wish { quick, markdown, runs } = super::Wish::read("workspace", flags)?;
     let mut amounts = if quick { QUICK } else { FULL };
-    let mut markdown = false;
-    let mut rest = flags.iter();
-    while let Some(flag) = rest.next() {
-        match *flag {
-            "--quick" => {}
-            "--markdown" => markdown = true,
-            "--runs" => {
-                let number = rest.next().and_then(|number| number.parse().ok());
-                let number = number.filter(|number| *number > 0).ok_or("--runs needs a number, such as 500")?;
-                (amounts.starts, amounts.operations, amounts.changes) = (number, number, number);
-            }
-            unknown => return Err(format!("`bench workspace` has no flag `{unknown}`; see `cargo xtask --help`")),
-        }
-    }
-    if !place::are_we_root() {
-        return Err("the benchmark needs root: it measures as root and as an ordinary user".to_owned());
+    if let Some(runs) = runs {
+        (amounts.starts, amounts.operations, amounts.changes) = (runs, runs, runs);
     }
     if std::env::var_os("BELLJAR").is_none() {
         super::build()?;
