@@ -36,7 +36,7 @@ impl Service for Engine {
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {
         let judged = judge::judge(request)?;
         let backend = enclose::choose(&self.backends, request)?;
-        let stacks = self.workspaces.preview(&layers::places(&judged)).map_err(layers::not_set_up)?;
+        let stacks = self.workspaces.preview(&layers::places(&judged));
         backend.plan(&judged, &stacks).map_err(Outcome::NotSetUp)
     }
 

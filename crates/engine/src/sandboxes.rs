@@ -1,11 +1,12 @@
 //! Sandboxes that are kept: asked for by the engine's callers, done by `workspace`.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use model::{Changes, Collected, KeptSandbox, Outcome, Request, Sandboxes, Taken, Taking, Trouble};
 
 use crate::judge::usage;
+use crate::survey::by_letter;
 use crate::{Engine, judge, layers};
 
 impl Sandboxes for Engine {
@@ -87,19 +88,5 @@ impl Sandboxes for Engine {
 /// From where the caller is, `.` and `..` taken out by their letters: what they name need not exist here.
 fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
     let here = std::fs::canonicalize(layers::here()).unwrap_or_else(|_| layers::here());
-    paths.iter().map(|path| plain(&here.join(path))).collect()
-}
-
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
+    paths.iter().map(|path| by_letter(&here.join(path))).collect()
 }

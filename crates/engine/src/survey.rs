@@ -265,7 +265,7 @@ fn loose_secrets(asked: &[Place]) -> Vec<(PathBuf, bool)> {
 }
 
 /// `path` with `.` and `..` taken out by their letters, links left as they are.
-fn by_letter(path: &Path) -> PathBuf {
+pub fn by_letter(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {

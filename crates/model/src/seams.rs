@@ -34,7 +34,7 @@ pub trait Sandboxes {
     /// The changes as a patch; of `other` against `which` where there is another.
     fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> Result<Vec<u8>, Trouble>;
     fn apply(&self, which: &str, taking: &Taking) -> Result<Taken, Trouble>;
-    /// Throws all changes away; how many there were bytes of.
+    /// Throws all changes away; says what it was before.
     fn discard(&self, which: &str) -> Result<KeptSandbox, Trouble>;
     /// Throws the sandbox away, with its snapshots.
     fn remove(&self, which: &str) -> Result<KeptSandbox, Trouble>;

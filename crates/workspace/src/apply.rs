@@ -17,7 +17,9 @@ use crate::state::{Phase, State};
 use crate::store::{Store, new_id};
 
 /// Held while anybody writes to real files.
-pub struct Turn(#[allow(dead_code)] std::os::fd::OwnedFd);
+pub struct Turn {
+    _lock: std::os::fd::OwnedFd,
+}
 
 impl Turn {
     /// Waits until nobody else does.
@@ -29,7 +31,7 @@ impl Turn {
             rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
             Ok(file)
         };
-        lock().map(Turn).map_err(cannot("lock", &path))
+        lock().map(|lock| Turn { _lock: lock }).map_err(cannot("lock", &path))
     }
 }
 
@@ -93,9 +95,8 @@ pub fn apply(
     let side = Side::of(store, state, record)?;
     let mut judged: Vec<(usize, Judged<'_>)> = Vec::new();
     for (part, named) in side.wanted(&taking.paths)? {
-        let number = side.parts.iter().position(|known| std::ptr::eq(known, part)).unwrap_or_default();
         let differences = part.differences(&named)?;
-        judged.extend(gate::judge(part, differences, &named, taking.favor)?.into_iter().map(|one| (number, one)));
+        judged.extend(gate::judge(part, differences, &named, taking.favor)?.into_iter().map(|one| (part.number, one)));
     }
     let mut beaten = Beaten::new();
     if !taking.check {

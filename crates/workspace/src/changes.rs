@@ -22,6 +22,8 @@ pub struct Side {
 
 /// One workspace of it.
 pub struct Part {
+    /// Which of the sandbox's workspaces it is.
+    pub number: usize,
     pub place: PathBuf,
     pub view: View,
     pub bases: Bases,
@@ -61,7 +63,8 @@ impl Side {
             let view = session::view_of(store, record, number, &layers)?;
             let host = session::open_place(record, workspace)?;
             parts.push(Part {
-                linked: guard::linked(&host, &workspace.path()),
+                linked: guard::linked(&host, &workspace.path()).map_err(cannot("look at", workspace.path()))?,
+                number,
                 place: workspace.path(),
                 view,
                 bases: state.bases(&record.id, number)?,
@@ -96,7 +99,7 @@ impl Side {
             let part = around.max_by_key(|part| part.place.as_os_str().len()).ok_or_else(outside)?;
             let below = path.strip_prefix(&part.place).map_err(|_| outside())?;
             let below = std::os::unix::ffi::OsStrExt::as_bytes(below.as_os_str()).to_vec();
-            match wanted.iter_mut().find(|(known, _)| std::ptr::eq(*known, part)) {
+            match wanted.iter_mut().find(|(known, _)| known.number == part.number) {
                 Some((_, paths)) => paths.push(below),
                 None => wanted.push((part, vec![below])),
             }

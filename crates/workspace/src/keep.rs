@@ -1,5 +1,5 @@
-//! Operations on layers: snapshot, roll back, fork, discard, remove, collect. Each moves names around; none reads or
-//! copies what is in a layer.
+//! Operations on layers: snapshot, roll back, fork, discard, remove, collect. Their cost grows with what was changed, and
+//! not with the workspace, unless layers are copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -251,7 +251,10 @@ pub fn collect(store: &Store, state: &mut State, older_than: u64, only_tell: boo
         }
         // Held by whoever makes it or works with it, until the state knows of it: so the state is asked again.
         let Ok(_lock) = store.lock_layer(&id) else { continue };
-        if state.records()?.iter().any(|record| !only_tell && record.needed().any(|needed| *needed == id)) {
+        let is_needed = || -> Result<bool> {
+            Ok(state.records()?.iter().any(|record| record.needed().any(|needed| *needed == id)))
+        };
+        if !only_tell && is_needed()? {
             continue;
         }
         // Another version's, perhaps: what nobody understands is named and stays.

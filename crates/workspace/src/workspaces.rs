@@ -105,7 +105,7 @@ impl Workspaces {
     }
 
     /// Where layers would be, for whoever only wants to know.
-    pub fn preview(&self, places: &[&Place]) -> std::result::Result<Vec<Stack>, Trouble> {
+    pub fn preview(&self, places: &[&Place]) -> Vec<Stack> {
         let folder = self.folder.clone().unwrap_or_else(|| "/".into());
         let stack = |(number, place): (usize, &&Place)| Stack {
             place: place.path.clone(),
@@ -115,7 +115,7 @@ impl Workspaces {
             },
             begun: 0,
         };
-        Ok(places.iter().enumerate().map(stack).collect())
+        places.iter().enumerate().map(stack).collect()
     }
 
     pub fn create(
@@ -293,5 +293,5 @@ impl Workspaces {
 /// Which paths of one part are meant; nothing if none of it is.
 fn wanted_in(side: &Side, part: &crate::changes::Part, paths: &[PathBuf]) -> Result<Option<Vec<Vec<u8>>>> {
     let wanted = side.wanted(paths)?;
-    Ok(wanted.into_iter().find(|(known, _)| std::ptr::eq(*known, part)).map(|(_, wanted)| wanted))
+    Ok(wanted.into_iter().find(|(known, _)| known.number == part.number).map(|(_, wanted)| wanted))
 }
