@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use model::{Grant, Outcome, Request, SetupFailure, Verdict};
 use policy::Policy;
 
-use crate::survey;
+use crate::{refused, survey};
 
 pub fn judge(request: &Request) -> Result<Grant, Outcome> {
     if request.command.first().is_none_or(|program| program.is_empty()) {
@@ -18,6 +18,11 @@ pub fn judge(request: &Request) -> Result<Grant, Outcome> {
     let facts = survey::look(request)?;
     match policy::judge(request, &policy, &facts) {
         Verdict::Allowed(grant) => Ok(*grant),
+        Verdict::Ask(pending) => Err(refused(
+            &pending.question().reasons[0].rule,
+            "a person would have to be asked".to_owned(),
+            "nobody can be asked yet",
+        )),
         Verdict::Refused(refusal) => Err(Outcome::Refused(refusal)),
     }
 }

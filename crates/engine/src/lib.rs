@@ -69,5 +69,5 @@ impl Engine {
 
 /// A no that names its rule.
 fn refused(rule: &str, message: String, hint: &str) -> Outcome {
-    Outcome::Refused(Refusal { rule: rule.to_owned(), message, hint: hint.to_owned() })
+    Outcome::Refused(Refusal::new(rule, message, hint))
 }

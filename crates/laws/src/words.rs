@@ -68,7 +68,7 @@ pub fn law(bytes: &[u8]) {
             finished.output_dropped = dropped;
             Outcome::Ran(Box::new(finished))
         }
-        Case::Refused { message, rule, hint } => Outcome::Refused(Refusal { message, rule, hint }),
+        Case::Refused { message, rule, hint } => Outcome::Refused(Refusal::new(&rule, message, &hint)),
         Case::NotSetUp { wall, message, fix } => Outcome::NotSetUp(SetupFailure {
             wall: Wall::ALL.get(usize::from(wall)).copied(),
             message,

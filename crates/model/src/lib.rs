@@ -4,6 +4,7 @@
 //! of [`Powers`]. A [`Backend`] turns a grant into a [`Sandbox`]. What came of it is an [`Outcome`].
 
 mod enforcement;
+mod envelope;
 mod grant;
 mod outcome;
 pub mod paths;
@@ -14,11 +15,15 @@ mod verdict;
 mod workspace;
 
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
+pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use request::{Asked, Request};
-pub use seams::{Backend, BackendReport, Diagnosis, Finding, Plan, Sandbox, Sandboxes, Service, Silence, Step, Watch};
-pub use verdict::{Reason, Refusal, Ruling, Verdict};
+pub use seams::{
+    Backend, BackendReport, BadRules, Diagnosis, Finding, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox, Sandboxes,
+    Service, Silence, Step, Watch,
+};
+pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
 pub use workspace::{
     Change, ChangeKind, Changes, Collected, Deed, Favor, Kept, KeptSandbox, Leftover, Removed, Shown, Snapshot, Stack,
     Taken, Taking, Tally, Thing, ThingKind, Trouble, WorkspaceMode,

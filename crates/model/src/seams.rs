@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Changes, Collected, Enforcement, Grant, KeptSandbox, Outcome, Request, SetupFailure, Stack, Taken, Taking, Trouble,
+    Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Reason, Request, SetupFailure, Stack, Taken,
+    Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -134,4 +135,38 @@ pub struct Finding {
     pub detail: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fix: String,
+}
+
+/// A language besides our own that rules are written in.
+pub trait RuleLanguage {
+    fn name(&self) -> &'static str;
+    /// How names of its files end, without the dot.
+    fn extension(&self) -> &'static str;
+    /// Reads the files of one owner: all of them together are one set of rules. Whatever is not understood is an error.
+    fn read(&self, files: &[RuleText<'_>]) -> Result<Box<dyn ForeignRules>, BadRules>;
+    /// What rules may speak of, in the language's own terms.
+    fn schema(&self) -> &'static str;
+}
+
+/// A file of rules.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleText<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
+}
+
+/// Rules that were read.
+pub trait ForeignRules {
+    /// What they say; nothing if they do not speak of it. A rule that can't be evaluated denies.
+    fn judge(&self, envelope: &Envelope) -> Vec<Reason>;
+    fn count(&self) -> usize;
+}
+
+/// What is wrong with a file of rules, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRules {
+    pub file: String,
+    pub line: usize,
+    pub message: String,
+    pub hint: String,
 }

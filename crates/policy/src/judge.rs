@@ -56,7 +56,7 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts) -> Result<Grant, Ref
 fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
     let path = place.path.display();
     let refuse = |rule: &str, message: String, hint: &str| {
-        Err(Refusal { rule: rule.to_owned(), message, hint: hint.to_owned() })
+        Err(Refusal::new(rule, message, hint))
     };
     if place.path == Path::new("/") {
         return refuse(
@@ -113,15 +113,15 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
 fn check_state(place: &Place, facts: &Facts) -> Result<(), Refusal> {
     let meets = |state: &&PathBuf| is_within(&place.path, state) || is_within(state, &place.path);
     let Some(state) = facts.state.iter().find(meets) else { return Ok(()) };
-    Err(Refusal {
-        rule: "files.state".to_owned(),
-        message: format!(
+    Err(Refusal::new(
+        "files.state",
+        format!(
             "`{}` holds, or is part of, the folder `{}` where belljar keeps its sandboxes",
             place.path.display(),
             state.display()
         ),
-        hint: "name a smaller folder, or keep the state elsewhere with XDG_STATE_HOME".to_owned(),
-    })
+        "name a smaller folder, or keep the state elsewhere with XDG_STATE_HOME",
+    ))
 }
 
 fn words(access: Access) -> &'static str {
@@ -162,11 +162,11 @@ fn check_directory(facts: &Facts, places: &[Place]) -> Result<(), Refusal> {
     if visible {
         return Ok(());
     }
-    Err(Refusal {
-        rule: "files.directory".to_owned(),
-        message: format!("the working directory `{}` is outside the grant", start.display()),
-        hint: format!("start from it, or grant it with `--read {}`", start.display()),
-    })
+    Err(Refusal::new(
+        "files.directory",
+        format!("the working directory `{}` is outside the grant", start.display()),
+        &format!("start from it, or grant it with `--read {}`", start.display()),
+    ))
 }
 
 /// What is hidden by wish, and loose secrets in places that are not the workspace.
