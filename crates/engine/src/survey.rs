@@ -8,18 +8,22 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use model::paths::is_within;
-use model::{Access, Origin, Outcome, Place, Request, StartFailure, WorkspaceMode};
-use policy::{ETC, Facts, LOOSE, Located, OFTEN_LINKED, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES, store_below};
+use model::{Access, Origin, Outcome, Place, Principal, Request, StartFailure, WorkspaceMode};
+use policy::{
+    ETC, Facts, LOOSE, Located, OFTEN_LINKED, PRIVATE, PathPattern, Policy, ROOTS, SYS, TOOLCHAIN_VARIABLES, store_below,
+};
 
 use crate::judge::usage;
+use crate::policies::Loaded;
 use crate::refused;
 use crate::toolchains;
+use crate::user::User;
 
-pub fn look(request: &Request) -> Result<Facts, Outcome> {
+pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Outcome> {
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let variable = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str());
     let directory = current_directory()?;
-    let (home, homes) = homes(variable("HOME"));
+    let (home, homes) = homes(variable("HOME"), user);
     let (system, links) = system();
     let start = match &request.directory {
         None => start_in(&directory, request)?,
@@ -48,16 +52,19 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
             }
         }
     }
-    let hide = hidden(&directory, &request.hide)?;
+    let mut hide = hidden(&directory, &request.hide)?;
+    hide.extend(hidden_by_policy(&loaded.policy, &workspaces));
+    let given = given(&loaded.policy, &workspaces);
 
     let mut toolchains = Toolchains {
         homes: &homes,
-        granted: asked.iter().chain(&workspaces).map(|place| place.path.clone()).collect(),
+        granted: asked.iter().chain(&given).chain(&workspaces).map(|place| place.path.clone()).collect(),
         shown: Vec::new(),
         visible: Vec::new(),
         looked_at: HashSet::new(),
     };
-    toolchains.visible.extend(system.iter().chain(&asked).chain(&workspaces).map(|place| place.path.clone()));
+    let visible = system.iter().chain(&asked).chain(&given).chain(&workspaces);
+    toolchains.visible.extend(visible.map(|place| place.path.clone()));
     let asked_path =
         request.environment.iter().find(|(name, _)| name == "PATH").and_then(|(_, value)| value.as_deref());
     let search_path = asked_path.or(variable("PATH")).unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
@@ -72,8 +79,15 @@ pub fn look(request: &Request) -> Result<Facts, Outcome> {
     let program = program(&request.command[0], &start, search_path, &mut toolchains)?;
     let toolchains = toolchains.shown;
 
-    let loose_secrets = loose_secrets(&asked);
+    let elsewhere: Vec<Place> = asked.iter().chain(&given).cloned().collect();
+    let loose_secrets = loose_secrets(&elsewhere);
+    let agent = request.agent.clone().or_else(|| model::agents::detected(environment.iter().cloned()));
     Ok(Facts {
+        principal: Principal { user: user.name.clone(), agent },
+        workspace_mode: request.workspace_mode,
+        given,
+        policies: loaded.folders.iter().flat_map(|folder| spellings(folder)).collect(),
+        policy_files: policy_files(&loaded.project_files),
         user_name: user_name(variable("USER")),
         memory: rustix::system::sysinfo().totalram * u64::from(rustix::system::sysinfo().mem_unit),
         inherited_size: inherited_size(),
@@ -115,10 +129,10 @@ fn current_directory() -> Result<PathBuf, Outcome> {
 }
 
 /// The home that programs are told of, and all homes whose credentials count.
-fn homes(variable: Option<&OsStr>) -> (PathBuf, Vec<PathBuf>) {
+fn homes(variable: Option<&OsStr>, user: &User) -> (PathBuf, Vec<PathBuf>) {
     let mut spellings: Vec<PathBuf> =
         variable.map(PathBuf::from).filter(|home| home.is_absolute()).into_iter().collect();
-    spellings.extend(recorded_home().filter(|home| !spellings.contains(home)));
+    spellings.extend(user.home.clone().filter(|home| !spellings.contains(home)));
     let canonical: Vec<PathBuf> = spellings.iter().filter_map(|home| std::fs::canonicalize(home).ok()).collect();
     // Not where the system is: a service's home can be anything.
     let fit = |home: &&PathBuf| {
@@ -133,18 +147,6 @@ fn homes(variable: Option<&OsStr>) -> (PathBuf, Vec<PathBuf>) {
         }
     }
     (home, homes)
-}
-
-/// From the user record, without the C library's look-ups, which load code.
-fn recorded_home() -> Option<PathBuf> {
-    let user = rustix::process::getuid().as_raw().to_string();
-    let records = std::fs::read("/etc/passwd").ok()?;
-    records.split(|byte| *byte == b'\n').find_map(|record| {
-        let mut fields = record.split(|byte| *byte == b':');
-        (fields.nth(2)? == user.as_bytes()).then_some(())?;
-        let home = PathBuf::from(OsStr::from_bytes(fields.nth(2)?));
-        home.is_absolute().then_some(home)
-    })
 }
 
 /// A name that every program takes for one.
@@ -236,12 +238,16 @@ fn access(mode: WorkspaceMode) -> Access {
 
 /// As it is called, and where that leads; also where it is not there yet, since the next run makes it.
 fn state() -> Vec<PathBuf> {
-    let Some(folder) = workspace::state_folder() else { return Vec::new() };
+    workspace::state_folder().map_or_else(Vec::new, |folder| spellings(&folder))
+}
+
+/// A path as it is called, and where that leads.
+fn spellings(folder: &Path) -> Vec<PathBuf> {
     let real = folder.ancestors().find_map(|around| {
         let real = std::fs::canonicalize(around).ok()?;
         Some(real.join(folder.strip_prefix(around).ok()?))
     });
-    let mut found = vec![folder];
+    let mut found = vec![folder.to_owned()];
     found.extend(real.filter(|real| !found.contains(real)));
     found
 }
@@ -322,6 +328,55 @@ fn hidden(directory: &Path, paths: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, O
         }
     }
     Ok(hidden)
+}
+
+/// What the policy gives to every sandbox, as far as it is there.
+fn given(policy: &Policy, workspaces: &[Place]) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let writes = policy.write().map(|pattern| (pattern, Access::Write));
+    for (pattern, access) in writes.chain(policy.read().map(|pattern| (pattern, Access::Read))) {
+        for path in paths(pattern, workspaces) {
+            let Ok(real) = std::fs::canonicalize(&path) else { continue };
+            // A link in a workspace is the guest's: it must not choose what is given.
+            let planted = real != path && workspaces.iter().any(|workspace| is_within(&path, &workspace.path));
+            let Ok(stat) = std::fs::symlink_metadata(&real) else { continue };
+            let fit = (stat.is_dir() || stat.is_file()) && !planted;
+            if fit && !places.iter().any(|known| known.path == real) {
+                places.push(place(real, &stat, access, Origin::Asked));
+            }
+        }
+    }
+    places
+}
+
+/// What the policy hides, as far as it is there.
+fn hidden_by_policy(policy: &Policy, workspaces: &[Place]) -> Vec<(PathBuf, bool)> {
+    let paths = policy.hide().flat_map(|pattern| paths(pattern, workspaces));
+    let real = paths.filter_map(|path| std::fs::canonicalize(path).ok());
+    real.map(|path| {
+        let folder = path.is_dir();
+        (path, folder)
+    })
+    .collect()
+}
+
+/// Where a pattern without wild letters leads: one place, or one in each workspace.
+fn paths(pattern: &PathPattern, workspaces: &[Place]) -> Vec<PathBuf> {
+    match pattern.literal().map(PathBuf::from) {
+        None => Vec::new(),
+        Some(path) if path.is_absolute() => vec![path],
+        Some(path) => workspaces.iter().map(|workspace| workspace.path.join(&path)).collect(),
+    }
+}
+
+/// Project files, to be read but not written even where everything around them is.
+fn policy_files(files: &[PathBuf]) -> Vec<Place> {
+    let real = files.iter().filter_map(|file| std::fs::canonicalize(file).ok());
+    let look = |path: PathBuf| {
+        let stat = std::fs::symlink_metadata(&path).ok()?;
+        Some(place(path, &stat, Access::Read, Origin::Workspace))
+    };
+    real.filter_map(look).collect()
 }
 
 /// Tool-chains outside the system, collected while programs are looked for.

@@ -146,6 +146,8 @@ pub enum Resource {
 pub struct Context {
     /// Where the command starts, or the asker is.
     pub directory: String,
+    /// The asker's home.
+    pub home: String,
     /// The workspaces' roots.
     pub workspaces: Vec<String>,
     pub workspace_mode: WorkspaceMode,

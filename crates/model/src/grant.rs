@@ -13,9 +13,35 @@ pub struct Grant {
     accepted: Accepted,
 }
 
+/// What a backend puts between a sandbox and the host's kernel. The order is the meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// The host's own kernel, with its walls.
+    #[default]
+    Namespaces,
+    /// A kernel of its own in user space.
+    UserKernel,
+    /// A virtual machine.
+    Machine,
+}
+
+impl Strength {
+    pub const ALL: [Strength; 3] = [Strength::Namespaces, Strength::UserKernel, Strength::Machine];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Strength::Namespaces => "namespaces",
+            Strength::UserKernel => "user-kernel",
+            Strength::Machine => "machine",
+        }
+    }
+}
+
 /// Walls that may be weaker than they should be, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
+    /// The weakest kind of backend that will do.
+    pub minimum: Strength,
     /// May be held partly. The policy says so for limits that hosts often can only measure.
     pub partly: Vec<Wall>,
     /// May be missing altogether. Only somebody who asks for it by name gets that.

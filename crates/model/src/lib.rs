@@ -6,6 +6,7 @@
 mod enforcement;
 mod envelope;
 mod grant;
+pub mod names;
 mod outcome;
 pub mod paths;
 mod request;
@@ -16,7 +17,7 @@ mod workspace;
 
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
-pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers};
+pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use request::{Asked, Request};
 pub use seams::{

@@ -26,6 +26,8 @@ pub struct Request {
     /// Walls that may be missing.
     pub accept_gaps: Vec<Wall>,
     pub backend: Option<String>,
+    /// Which agent it is for, as it says itself: rules for that name are heard as well.
+    pub agent: Option<String>,
     /// Say how long each step took.
     pub trace: bool,
 }

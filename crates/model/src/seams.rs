@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Reason, Request, SetupFailure, Stack, Taken,
-    Taking, Trouble,
+    Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Reason, Request, SetupFailure, Stack, Strength,
+    Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -67,6 +67,7 @@ impl Watch for Silence {
 /// A kind of isolation: a grant in, a sandbox out.
 pub trait Backend {
     fn name(&self) -> &'static str;
+    fn strength(&self) -> Strength;
     /// How well each wall would be held for this grant on this host.
     fn assess(&self, grant: &Grant) -> Enforcement;
     /// What `open` would do, step by step. Pure, given what `assess` knows of the host.

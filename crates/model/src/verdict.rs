@@ -111,6 +111,47 @@ pub struct Question {
     pub digest: String,
 }
 
+impl Question {
+    pub fn new(
+        principal: Principal,
+        shown: Vec<(String, String)>,
+        reasons: Vec<Reason>,
+        findings: Vec<String>,
+        revision: String,
+    ) -> Question {
+        let mut question = Question { principal, shown, reasons, findings, revision, digest: String::new() };
+        question.digest = question.compute_digest();
+        question
+    }
+
+    /// Of everything but the digest itself. Each text with its length, so that no two questions read the same.
+    pub fn compute_digest(&self) -> String {
+        let Question { principal, shown, reasons, findings, revision, digest: _ } = self;
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        };
+        add(&principal.user);
+        add(principal.agent.as_deref().unwrap_or_default());
+        add(&shown.len().to_string());
+        for (name, value) in shown {
+            add(name);
+            add(value);
+        }
+        add(&reasons.len().to_string());
+        for Reason { ruling, rule, place, why, action, about, grant } in reasons {
+            for text in [ruling.name(), rule, place, why, action.name(), about, grant] {
+                add(text);
+            }
+        }
+        add(&findings.len().to_string());
+        findings.iter().for_each(|finding| add(finding));
+        add(revision);
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
 /// A person's yes to the question with this digest. Made by the engine's approvals, from an answer that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {

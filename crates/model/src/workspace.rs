@@ -19,6 +19,16 @@ pub enum WorkspaceMode {
     Readonly,
 }
 
+impl WorkspaceMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkspaceMode::Cow => "cow",
+            WorkspaceMode::Direct => "direct",
+            WorkspaceMode::Readonly => "readonly",
+        }
+    }
+}
+
 /// Where the changes to one layered place are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {

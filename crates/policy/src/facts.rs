@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use model::Place;
+use model::{Place, Principal, WorkspaceMode};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
+    pub principal: Principal,
+    pub workspace_mode: WorkspaceMode,
     /// Where the caller is, free of links.
     pub directory: PathBuf,
     /// Where the command is to start, free of links.
@@ -25,11 +27,17 @@ pub struct Facts {
     pub workspaces_named: bool,
     /// What was asked for, looked up: access included.
     pub asked: Vec<Place>,
+    /// What the policy gives to every sandbox, looked up: access included.
+    pub given: Vec<Place>,
     pub hide: Vec<(PathBuf, bool)>,
     /// What links in the places of credential stores lead to.
     pub linked_stores: Vec<PathBuf>,
     /// Where belljar keeps its own state, by every path that leads there.
     pub state: Vec<PathBuf>,
+    /// Where belljar finds what it obeys: whoever writes to it makes the rules.
+    pub policies: Vec<PathBuf>,
+    /// Policies in places that are granted: never to be written.
+    pub policy_files: Vec<Place>,
     /// Files with secrets in places that are granted besides the workspace: a folder or a file each.
     pub loose_secrets: Vec<(PathBuf, bool)>,
     pub program: Located,

@@ -5,32 +5,163 @@ use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
 use model::{
-    Accepted, Access, Asked, Command, Files, Grant, Limits, Network, Place, Powers, Refusal, Request, Verdict,
+    Accepted, Access, Action, Asked, Command, Context, Denied, Envelope, Files, Grant, Limits, Network, Pending, Place,
+    Powers, Question, Reason, Refusal, Request, Resource, Retry, Ruling, Verdict, Wall,
 };
 
 use crate::credentials;
 use crate::facts::Facts;
-use crate::reader::Policy;
+use crate::pattern::Care;
+use crate::policy::Policy;
+use crate::sheet::lowest;
 use crate::system::{ENVIRONMENT, NEVER_WRITABLE, PRIVATE, TOOLCHAIN_VARIABLES};
 
 pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
-    match grant(request, policy, facts) {
-        Ok(grant) => Verdict::Allowed(Box::new(grant)),
-        Err(refusal) => Verdict::Refused(refusal),
+    let gift = Gift::of(policy, facts);
+    let grant = match grant(request, policy, facts, &gift) {
+        Ok(grant) => grant,
+        Err(refusal) => return Verdict::Refused(refusal),
+    };
+    let judgements = envelopes(request, facts).into_iter().map(|envelope| policy.weigh(&envelope));
+    let reasons: Vec<Reason> = judgements.flat_map(|judgement| judgement.reasons).collect();
+    match reasons.iter().map(|reason| reason.ruling).max().unwrap_or(Ruling::Deny) {
+        Ruling::Allow => Verdict::Allowed(Box::new(grant)),
+        Ruling::Ask => Verdict::Ask(Box::new(Pending::new(grant, question(request, policy, facts, reasons)))),
+        Ruling::Deny => Verdict::Refused(refusal(&reasons)),
     }
 }
 
-fn grant(request: &Request, policy: &Policy, facts: &Facts) -> Result<Grant, Refusal> {
+/// Everything that a request asks for beyond what every sandbox gets.
+pub fn envelopes(request: &Request, facts: &Facts) -> Vec<Envelope> {
+    let envelope = |action, resource| envelope(facts, action, resource);
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let path = |place: &Place| Resource::Path(place.path.to_string_lossy().into_owned());
+    let mut envelopes = vec![envelope(Action::Exec, Resource::Command(request.command.iter().map(text).collect()))];
+    for place in &facts.asked {
+        let action = if place.access == Access::Read { Action::Read } else { Action::Write };
+        envelopes.push(envelope(action, path(place)));
+    }
+    for place in facts.workspaces.iter().filter(|place| place.access == Access::Write) {
+        envelopes.push(envelope(Action::Write, path(place)));
+    }
+    // A value that the asker gives is theirs already; one that is taken from around them may be a secret.
+    for (name, _) in request.environment.iter().filter(|(_, value)| value.is_none()) {
+        envelopes.push(envelope(Action::Environment, Resource::Variable(text(name))));
+    }
+    for wall in &request.accept_gaps {
+        envelopes.push(envelope(Action::Gap, Resource::Wall(wall.name().to_owned())));
+    }
+    envelopes
+}
+
+fn envelope(facts: &Facts, action: Action, resource: Resource) -> Envelope {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let context = Context {
+        directory: text(&facts.start),
+        home: text(&facts.home),
+        workspaces: facts.workspaces.iter().map(|place| text(&place.path)).collect(),
+        workspace_mode: facts.workspace_mode,
+    };
+    Envelope { principal: facts.principal.clone(), action, resource, context }
+}
+
+/// What a policy gives to every sandbox: of what one voice gives, that which no other takes away.
+struct Gift {
+    places: Vec<Place>,
+    missing: Vec<Wall>,
+    variables: Vec<OsString>,
+}
+
+impl Gift {
+    fn of(policy: &Policy, facts: &Facts) -> Gift {
+        let given = |action, resource| policy.weigh(&envelope(facts, action, resource)).ruling == Ruling::Allow;
+        let is_given = |place: &&Place| {
+            let action = if place.access == Access::Read { Action::Read } else { Action::Write };
+            given(action, Resource::Path(place.path.to_string_lossy().into_owned()))
+        };
+        let passes = |name: &&OsString| {
+            let name = name.to_string_lossy();
+            policy.passes(&name) && given(Action::Environment, Resource::Variable(name.into_owned()))
+        };
+        let wall = |wall: &Wall| given(Action::Gap, Resource::Wall(wall.name().to_owned()));
+        Gift {
+            places: facts.given.iter().filter(is_given).cloned().collect(),
+            missing: policy.accepted_missing().into_iter().filter(wall).collect(),
+            variables: facts.environment.iter().map(|(name, _)| name).filter(passes).cloned().collect(),
+        }
+    }
+}
+
+fn refusal(reasons: &[Reason]) -> Refusal {
+    let denials: Vec<&Reason> = reasons.iter().filter(|reason| reason.ruling == Ruling::Deny).collect();
+    let denied = |reason: &&Reason| Denied {
+        action: reason.action,
+        about: reason.about.clone(),
+        rule: reason.rule.clone(),
+        place: reason.place.clone(),
+        reason: reason.why.clone(),
+        grant: reason.grant.clone(),
+        retry: Retry::No,
+    };
+    let Some(first) = denials.first() else {
+        return Refusal::new("silence", "no rule allows it, and silence denies".to_owned(), "see `belljar policy show`");
+    };
+    let others = match denials.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let place = if first.place.is_empty() { String::new() } else { format!(" ({})", first.place) };
+    let hint = format!("what would allow it: {}", first.grant);
+    Refusal {
+        denied: denials.iter().map(denied).collect(),
+        ..Refusal::new(
+            &format!("{}{place}", first.rule),
+            format!("{} `{}`: {}{others}", first.action, first.about, first.why),
+            &hint,
+        )
+    }
+}
+
+/// Everything that the answer depends on.
+fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reason>) -> Question {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut shown = vec![("command".to_owned(), shell::quoted(request.command.iter().map(|word| word.to_string_lossy())))];
+    shown.push(("in".to_owned(), text(&facts.start)));
+    for place in &facts.workspaces {
+        shown.push(("workspace".to_owned(), text(&place.path)));
+    }
+    shown.push(("workspace mode".to_owned(), facts.workspace_mode.name().to_owned()));
+    for place in &facts.asked {
+        let name = if place.access == Access::Read { "read" } else { "write" };
+        shown.push((name.to_owned(), text(&place.path)));
+    }
+    for (name, value) in &request.environment {
+        let said = match value {
+            Some(value) => format!("{}={}", name.to_string_lossy(), value.to_string_lossy()),
+            None => format!("{} (yours)", name.to_string_lossy()),
+        };
+        shown.push(("variable".to_owned(), said));
+    }
+    for wall in &request.accept_gaps {
+        shown.push(("without the wall".to_owned(), wall.name().to_owned()));
+    }
+    let reasons = reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask).collect();
+    Question::new(facts.principal.clone(), shown, reasons, Vec::new(), policy.revision.clone())
+}
+
+fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Result<Grant, Refusal> {
     let named = facts.workspaces.iter().filter(|_| facts.workspaces_named);
-    for place in facts.asked.iter().chain(named) {
+    for place in facts.asked.iter().chain(&gift.places).chain(named) {
         check_place(place, facts)?;
     }
-    for place in facts.asked.iter().chain(&facts.workspaces) {
+    for place in facts.asked.iter().chain(&gift.places).chain(&facts.workspaces) {
         check_state(place, facts)?;
     }
-    let places = places(facts);
+    for place in &facts.workspaces {
+        check_workspace(place, policy, facts)?;
+    }
+    let places = places(facts, gift);
     check_directory(facts, &places)?;
-    let accepted = accepted(request, policy);
     let hidden = hidden(facts, &places);
     let powers = Powers {
         command: Command {
@@ -39,7 +170,7 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts) -> Result<Grant, Ref
             directory: facts.start.clone(),
             terminal: request.terminal,
         },
-        environment: environment(request, policy, facts, &places),
+        environment: environment(request, policy, facts, gift, &places),
         files: Files {
             places,
             links: facts.links.clone(),
@@ -48,9 +179,30 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts) -> Result<Grant, Ref
             user_name: facts.user_name.clone(),
         },
         network: Network::Closed,
-        limits: limits(&request.limits, policy, facts),
+        limits: limits(&request.limits, &policy.limits(), facts),
     };
+    let missing = gift.missing.iter().chain(&request.accept_gaps).copied().collect();
+    let accepted = Accepted { minimum: policy.minimum(), partly: PARTLY.to_vec(), missing };
     Ok(Grant::mint(powers, accepted))
+}
+
+/// Limits that many hosts can only measure, and a second lock that older kernels have only part of.
+const PARTLY: [Wall; 4] = [Wall::Memory, Wall::Disk, Wall::CpuTime, Wall::Landlock];
+
+/// Whoever asks chooses where they are, so a policy can say where that may be.
+fn check_workspace(place: &Place, policy: &Policy, facts: &Facts) -> Result<(), Refusal> {
+    let path = place.path.to_string_lossy();
+    for (patterns, at) in policy.workspaces() {
+        if !patterns.iter().any(|pattern| pattern.matches(&path, &[], Care::Exact)) {
+            let listed: Vec<&str> = patterns.iter().map(|pattern| pattern.written.as_str()).collect();
+            return Err(Refusal::new(
+                &format!("files.workspaces ({at})"),
+                format!("`{path}` is not where work may be done: {}", listed.join(", ")),
+                &format!("go there, or add it: [files] workspaces = [\"{}\"]", facts.start.display()),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
@@ -111,6 +263,20 @@ fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
 
 /// Whoever reads it sees what all sandboxes did; whoever writes to it decides what is taken onto real files.
 fn check_state(place: &Place, facts: &Facts) -> Result<(), Refusal> {
+    let makes_rules = |folder: &&PathBuf| is_within(&place.path, folder) || is_within(folder, &place.path);
+    if place.access != Access::Read
+        && let Some(folder) = facts.policies.iter().find(makes_rules)
+    {
+        return Err(Refusal::new(
+            "files.policies",
+            format!(
+                "`{}` holds, or is part of, the folder `{}` where your policy is: whoever writes there makes the rules",
+                place.path.display(),
+                folder.display()
+            ),
+            "name a smaller folder",
+        ));
+    }
     let meets = |state: &&PathBuf| is_within(&place.path, state) || is_within(state, &place.path);
     let Some(state) = facts.state.iter().find(meets) else { return Ok(()) };
     Err(Refusal::new(
@@ -132,9 +298,14 @@ fn words(access: Access) -> &'static str {
 }
 
 /// All places, outermost first, one for each path: the one that was asked for, or else the one with more rights.
-fn places(facts: &Facts) -> Vec<Place> {
-    let mut places: Vec<Place> = facts.asked.clone();
-    let rest = facts.workspaces.iter().chain(&facts.toolchains).chain(&facts.system);
+fn places(facts: &Facts, gift: &Gift) -> Vec<Place> {
+    let is_writable = |file: &&Place| {
+        let mut around = facts.asked.iter().chain(&gift.places).chain(&facts.workspaces);
+        around.any(|place| place.access == Access::Write && is_within(&file.path, &place.path))
+    };
+    let mut places: Vec<Place> = facts.policy_files.iter().filter(is_writable).cloned().collect();
+    places.extend(facts.asked.iter().filter(|place| !facts.policy_files.iter().any(|file| file.path == place.path)).cloned());
+    let rest = gift.places.iter().chain(&facts.workspaces).chain(&facts.toolchains).chain(&facts.system);
     for place in rest {
         if !places.iter().any(|known| known.path == place.path) {
             places.push(place.clone());
@@ -178,18 +349,19 @@ fn hidden(facts: &Facts, places: &[Place]) -> Vec<(PathBuf, bool)> {
     hidden
 }
 
-fn accepted(request: &Request, policy: &Policy) -> Accepted {
-    let missing = policy.accepted_missing.iter().chain(&request.accept_gaps).copied().collect();
-    Accepted { partly: policy.accepted_partly.clone(), missing }
-}
-
-fn environment(request: &Request, policy: &Policy, facts: &Facts, places: &[Place]) -> Vec<(OsString, OsString)> {
+fn environment(
+    request: &Request,
+    policy: &Policy,
+    facts: &Facts,
+    gift: &Gift,
+    places: &[Place],
+) -> Vec<(OsString, OsString)> {
     let visible = |path: &Path| places.iter().any(|place| is_within(path, &place.path));
     let mut result: Vec<(OsString, OsString)> = Vec::new();
     for (name, value) in &facts.environment {
         let plain = ENVIRONMENT.iter().any(|known| name == known)
             || name.as_encoded_bytes().starts_with(b"LC_")
-            || policy.pass_environment.iter().any(|known| name == known.as_str());
+            || gift.variables.contains(name);
         let toolchain = TOOLCHAIN_VARIABLES.iter().any(|known| name == known)
             && (!Path::new(value).is_absolute() || visible(Path::new(value)));
         if plain || toolchain {
@@ -205,6 +377,9 @@ fn environment(request: &Request, policy: &Policy, facts: &Facts, places: &[Plac
     set("USER", OsStr::new(&facts.user_name));
     set("LOGNAME", OsStr::new(&facts.user_name));
     set("PWD", facts.start.as_os_str());
+    for (name, value) in policy.set() {
+        set(name, OsStr::new(value));
+    }
     set("BELLJAR", OsStr::new("1"));
     for (name, value) in &request.environment {
         let inherited = || facts.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
@@ -235,28 +410,22 @@ fn search_path(facts: &Facts, places: &[Place]) -> OsString {
     std::env::join_paths(entries).unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into())
 }
 
-fn limits(asked: &Asked, policy: &Policy, facts: &Facts) -> Limits {
-    let Asked { wall_time, millicpus, cpu_time, memory, processes, disk, open_files, output } = asked;
+fn limits(asked: &Asked, ceilings: &Asked, facts: &Facts) -> Limits {
     // A policy's limit is a ceiling; a request may only ask for less.
-    fn lower<T: Ord + Copy>(asked: Option<T>, policy: Option<T>) -> Option<T> {
-        match (asked, policy) {
-            (Some(asked), Some(policy)) => Some(asked.min(policy)),
-            (asked, policy) => asked.or(policy),
-        }
-    }
-    let memory = lower(*memory, policy.limits.memory).unwrap_or(facts.memory / 4 * 3);
-    let disk = lower(*disk, policy.limits.disk).unwrap_or(DEFAULT_DISK.min(memory));
+    let Asked { wall_time, millicpus, cpu_time, memory, processes, disk, open_files, output } = lowest(asked, ceilings);
+    let memory = memory.unwrap_or(facts.memory / 4 * 3);
+    let disk = disk.unwrap_or(DEFAULT_DISK.min(memory));
     Limits {
-        wall_time: lower(*wall_time, policy.limits.wall_time),
-        millicpus: lower(*millicpus, policy.limits.millicpus),
-        cpu_time: lower(*cpu_time, policy.limits.cpu_time),
+        wall_time,
+        millicpus,
+        cpu_time,
         memory,
-        processes: lower(*processes, policy.limits.processes).unwrap_or(DEFAULT_PROCESSES),
+        processes: processes.unwrap_or(DEFAULT_PROCESSES),
         disk,
         inodes: (disk / BYTES_PER_INODE).max(FEWEST_INODES),
-        open_files: lower(*open_files, policy.limits.open_files).unwrap_or(DEFAULT_OPEN_FILES),
+        open_files: open_files.unwrap_or(DEFAULT_OPEN_FILES),
         largest_file: disk.saturating_add(facts.inherited_size),
-        output: lower(*output, policy.limits.output),
+        output,
     }
 }
 

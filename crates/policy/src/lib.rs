@@ -1,13 +1,28 @@
-//! Reads policy files, judges requests, mints grants. Pure: what must be looked up is in [`Facts`].
+//! Reads policy files, judges requests, mints grants. Pure: what must be looked up is in [`Facts`] and [`Found`].
 
+mod compile;
 mod credentials;
+mod examples;
 mod facts;
+mod file;
+mod grants;
 mod judge;
+mod pattern;
+mod policy;
+mod presets;
 mod reader;
+mod rule;
+mod sheet;
 mod system;
+mod weigh;
 
+pub use compile::{LANGUAGES, Owner};
 pub use credentials::{LOOSE, OFTEN_LINKED, STORES, below as store_below};
 pub use facts::{Facts, Located};
 pub use judge::judge;
-pub use reader::{BadPolicy, Policy};
+pub use pattern::{Care, PathPattern};
+pub use policy::{Approving, Found, Policy, Project, Voice};
+pub use presets::{names as preset_names, text as preset};
+pub use reader::{BadPolicy, LARGEST, Source};
+pub use sheet::{AgentTerms, Rate};
 pub use system::{ETC, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES};

@@ -1,32 +1,10 @@
-//! Policy files: TOML, every key known, every error with its place.
+//! Text → file: every key known, every error with its place and what was probably meant.
 
-use std::time::Duration;
+use std::ops::Range;
 
-use model::{Asked, Wall};
-use serde::Deserialize;
+use crate::file::File;
 
-/// What the owner of the machine allows. The default is what holds without any file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
-    /// Ceilings: a request may ask for less, never for more.
-    pub limits: Asked,
-    pub pass_environment: Vec<String>,
-    pub accepted_partly: Vec<Wall>,
-    pub accepted_missing: Vec<Wall>,
-}
-
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy {
-            limits: Asked::default(),
-            pass_environment: Vec::new(),
-            // Limits that many hosts can only measure, and a second lock that older kernels have only part of.
-            accepted_partly: vec![Wall::Memory, Wall::Disk, Wall::CpuTime, Wall::Landlock],
-            accepted_missing: Vec::new(),
-        }
-    }
-}
-
+/// What is wrong with a policy file, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct BadPolicy {
@@ -35,100 +13,96 @@ pub struct BadPolicy {
     pub message: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    version: u32,
-    #[serde(default)]
-    environment: Environment,
-    #[serde(default)]
-    limits: Limits,
-    #[serde(default)]
-    accept_gaps: Vec<String>,
+/// A file's name and text, to make errors of.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Environment {
-    #[serde(default)]
-    pass: Vec<String>,
-}
+/// The most bytes of one policy file.
+pub const LARGEST: usize = 1 << 20;
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Limits {
-    timeout: Option<String>,
-    cpus: Option<String>,
-    cpu_time: Option<String>,
-    memory: Option<String>,
-    pids: Option<u64>,
-    disk: Option<String>,
-    files: Option<u64>,
-    output: Option<String>,
-}
+impl Source<'_> {
+    pub fn line(&self, span: &Range<usize>) -> usize {
+        let start = span.start.min(self.text.len());
+        self.text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
+    }
 
-impl Policy {
-    /// Reads the text of `file`. Whatever is not understood is an error: a rule that is skipped would be a hole.
-    pub fn read(file: &str, text: &str) -> Result<Policy, BadPolicy> {
-        let bad = |message: String| BadPolicy { file: file.to_owned(), line: 1, message };
-        let parsed: File = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start).min(text.len());
-            let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
-            BadPolicy { file: file.to_owned(), line, message: error.message().replace('\n', " ") }
-        })?;
-        let File { version, environment, limits, accept_gaps } = parsed;
-        if version != 1 {
-            return Err(bad(format!("version {version} is not known; this belljar reads version 1")));
-        }
-        let Limits { timeout, cpus, cpu_time, memory, pids, disk, files, output } = limits;
-        let duration = |key: &str, text: Option<String>| -> Result<Option<Duration>, BadPolicy> {
-            text.map(|text| model::units::duration(&text))
-                .transpose()
-                .map_err(|error| bad(format!("limits.{key}: {error}")))
-        };
-        let bytes = |key: &str, text: Option<String>| -> Result<Option<u64>, BadPolicy> {
-            text.map(|text| model::units::bytes(&text))
-                .transpose()
-                .map_err(|error| bad(format!("limits.{key}: {error}")))
-        };
-        let count = |key: &str, number: Option<u64>| -> Result<Option<u64>, BadPolicy> {
-            let checked = number.map(|number| model::units::count(&number.to_string())).transpose();
-            checked.map_err(|error| bad(format!("limits.{key}: {error}")))
-        };
-        let walls: Result<Vec<Wall>, _> = accept_gaps.iter().map(|name| name.parse()).collect();
-        Ok(Policy {
-            limits: Asked {
-                wall_time: duration("timeout", timeout)?,
-                millicpus: cpus
-                    .map(|text| model::units::processors(&text))
-                    .transpose()
-                    .map_err(|error| bad(format!("limits.cpus: {error}")))?,
-                cpu_time: duration("cpu_time", cpu_time)?,
-                memory: bytes("memory", memory)?,
-                processes: count("pids", pids)?,
-                disk: bytes("disk", disk)?,
-                open_files: count("files", files)?,
-                output: bytes("output", output)?,
-            },
-            pass_environment: environment.pass,
-            accepted_missing: walls.map_err(|unknown: model::UnknownWall| bad(format!("accept_gaps: {unknown}")))?,
-            ..Policy::default()
-        })
+    /// `file:line`.
+    pub fn place(&self, span: &Range<usize>) -> String {
+        format!("{}:{}", self.file, self.line(span))
+    }
+
+    pub fn bad(&self, span: &Range<usize>, message: impl Into<String>) -> BadPolicy {
+        BadPolicy { file: self.file.to_owned(), line: self.line(span), message: message.into() }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Reads the form. Whatever is not understood is an error: a rule that is skipped would be a hole.
+pub fn read(source: Source<'_>) -> Result<File, BadPolicy> {
+    if source.text.len() > LARGEST {
+        let message = format!("the file has {} bytes; {LARGEST} is the most", source.text.len());
+        return Err(source.bad(&(0..0), message));
+    }
+    let file: File = toml::from_str(source.text).map_err(|error| {
+        source.bad(&error.span().unwrap_or(0..0), with_suggestion(&error.message().replace('\n', " ")))
+    })?;
+    let version = *file.version.get_ref();
+    if version != 1 {
+        let message = format!("version {version} is not known; this belljar reads version 1");
+        return Err(source.bad(&file.version.span(), message));
+    }
+    Ok(file)
+}
 
-    #[test]
-    fn a_limit_of_nothing_is_refused_however_it_is_written() {
-        // The two that are plain numbers were once taken as they were.
-        for key in ["timeout", "cpus", "cpu_time", "memory", "pids", "disk", "files", "output"] {
-            let zero = if ["pids", "files"].contains(&key) { "0" } else { "\"0\"" };
-            let read = Policy::read("policy.toml", &format!("version = 1\nlimits.{key} = {zero}\n"));
-            let message = read.expect_err("nothing is no limit").message;
-            assert!(message.starts_with(&format!("limits.{key}: `0` is zero")), "{message}");
+/// serde says what it expected; people want to know what they meant.
+fn with_suggestion(message: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
+    match quoted.split_first() {
+        Some((wrong, known)) if unknown => {
+            let kind = if message.starts_with("unknown field") { "key" } else { "value" };
+            match nearest(wrong, known) {
+                Some(meant) => format!("`{wrong}` is no {kind} here; did you mean `{meant}`?"),
+                None => format!("`{wrong}` is no {kind} here; there are: {}", known.join(", ")),
+            }
+        }
+        _ => message.to_owned(),
+    }
+}
+
+/// The known word that is nearest, if one is near.
+pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
+    let most = 1 + wrong.chars().count() / 4;
+    let near = known.iter().map(|word| (distance(wrong, word), *word)).min();
+    near.filter(|(distance, _)| *distance <= most).map(|(_, word)| word)
+}
+
+/// How many letters must change, come or go; two that changed places count as one.
+fn distance(left: &str, right: &str) -> usize {
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().take(64).collect(), right.chars().take(64).collect());
+    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
+    for (at, row) in rows.iter_mut().enumerate() {
+        row[0] = at;
+    }
+    for at in 0..=right.len() {
+        rows[0][at] = at;
+    }
+    for down in 1..=left.len() {
+        for across in 1..=right.len() {
+            let same = usize::from(left[down - 1] != right[across - 1]);
+            let mut least =
+                (rows[down - 1][across] + 1).min(rows[down][across - 1] + 1).min(rows[down - 1][across - 1] + same);
+            let swapped = down > 1
+                && across > 1
+                && left[down - 1] == right[across - 2]
+                && left[down - 2] == right[across - 1];
+            if swapped {
+                least = least.min(rows[down - 2][across - 2] + 1);
+            }
+            rows[down][across] = least;
         }
     }
+    rows[left.len()][right.len()]
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use unicode_normalization::UnicodeNormalization;
+use model::names::folded;
 
 use super::table;
 
@@ -31,24 +31,6 @@ pub(super) fn plain(name: &[u8]) -> Cow<'_, [u8]> {
 fn is_plain(name: &[u8]) -> bool {
     name.iter().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase() && !matches!(byte, b':' | b'~'))
         && !matches!(name.last(), Some(b'.' | b' '))
-}
-
-/// Compatibility forms, case and marks that nobody sees are taken away.
-fn folded(text: &str) -> String {
-    let visible = text.chars().filter(|letter| !is_ignorable(*letter)).nfkc();
-    // To upper case and back, for letters that have no single lower case: `ß` is `ss`, and a dotless `ı` is `i`.
-    let cased = visible.flat_map(char::to_uppercase).flat_map(char::to_lowercase);
-    // Again, since a change of case can leave what has a shorter form. A dot above is what remains of `İ`.
-    cased.nfkc().filter(|letter| !is_ignorable(*letter) && *letter != '\u{307}').collect()
-}
-
-/// Unicode's property `Default_Ignorable_Code_Point`, of which HFS+ ignores a part.
-fn is_ignorable(letter: char) -> bool {
-    matches!(letter,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'
-        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Without the name of an NTFS stream, and without dots and spaces at the end, which Windows does not keep.

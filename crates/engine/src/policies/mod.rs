@@ -1,0 +1,271 @@
+//! Finds and reads the policies that have a say here.
+//!
+//! Where they lie is not for whoever asks to choose. The user's policy is looked for in the home that the user record
+//! names; a variable (`XDG_CONFIG_HOME`, `HOME`) can add another, which is heard as well, but can't take that one away.
+
+mod trust;
+
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use model::{ForeignRules, Outcome, RuleLanguage, RuleText};
+use policy::{BadPolicy, Found, LARGEST, Owner, Policy, Project, Source};
+
+use crate::judge::usage;
+use crate::user::User;
+
+pub use trust::Trust;
+
+/// The machine's own, above all others. Only root can write there.
+pub const MANAGED: &str = "/etc/belljar";
+/// A project's, in its folder or one above.
+pub const PROJECT: &str = "belljar.toml";
+
+/// All that was found, read and joined.
+pub struct Loaded {
+    pub policy: Policy,
+    /// Folders and files that policies come from: whoever writes there makes the rules.
+    pub folders: Vec<PathBuf>,
+    pub project_files: Vec<PathBuf>,
+}
+
+/// A text with the path it came from.
+#[derive(Clone, Debug)]
+struct Text {
+    file: String,
+    text: String,
+}
+
+impl Text {
+    fn source(&self) -> Source<'_> {
+        Source { file: &self.file, text: &self.text }
+    }
+}
+
+/// For work in these folders. `instead`: this file is taken for the user's own.
+pub fn load(
+    languages: &[Box<dyn RuleLanguage>],
+    user: &User,
+    workspaces: &[PathBuf],
+    instead: Option<&Path>,
+) -> Result<Loaded, Outcome> {
+    let folders = config_folders(user);
+    let managed = managed()?;
+    let mut own: Vec<Text> = Vec::new();
+    match instead {
+        Some(file) => own.push(read_existing(file)?),
+        None => {
+            for folder in &folders {
+                own.extend(read(&folder.join("policy.toml"))?);
+            }
+        }
+    }
+    let mut projects: Vec<(PathBuf, Text)> = Vec::new();
+    for workspace in workspaces {
+        if let Some((file, text)) = project(workspace)?
+            && !projects.iter().any(|(known, _)| *known == file)
+        {
+            projects.push((file, text));
+        }
+    }
+    let mut foreign_texts = Vec::new();
+    for language in languages {
+        let managed = foreign_files(Path::new(MANAGED), language.extension())?;
+        foreign_texts.push((language, Owner::Managed, managed));
+        for folder in &folders {
+            foreign_texts.push((language, Owner::User, foreign_files(folder, language.extension())?));
+        }
+    }
+    foreign_texts.retain(|(_, _, texts)| !texts.is_empty());
+
+    let project_files: Vec<PathBuf> = projects.iter().map(|(file, _)| file.clone()).collect();
+    let nothing = managed.is_none() && own.is_empty() && projects.is_empty() && foreign_texts.is_empty();
+    if nothing {
+        return Ok(Loaded { policy: Policy::built_in(), folders, project_files });
+    }
+
+    let texts = managed.iter().chain(&own).chain(projects.iter().map(|(_, text)| text));
+    let texts = texts.chain(foreign_texts.iter().flat_map(|(_, _, texts)| texts));
+    let revision = revision(texts);
+    let trust = if projects.is_empty() { Trust::default() } else { Trust::read(&folders)? };
+    let mut foreign: Vec<(Owner, Box<dyn ForeignRules>)> = Vec::new();
+    for (language, owner, texts) in &foreign_texts {
+        let texts: Vec<RuleText<'_>> =
+            texts.iter().map(|text| RuleText { file: &text.file, text: &text.text }).collect();
+        let rules = language.read(&texts).map_err(|bad| {
+            usage(format!("{}:{}: {}", bad.file, bad.line, bad.message), &format!("{}; {NOTHING_RUNS}", bad.hint))
+        })?;
+        foreign.push((*owner, rules));
+    }
+    let home = user.home.clone().or_else(|| variable("HOME")).unwrap_or_else(|| PathBuf::from("/"));
+    let home = home.to_string_lossy();
+    let own_presets = |name: &str| own_preset(&folders, name);
+    let project_folders: Vec<String> = projects
+        .iter()
+        .map(|(file, _)| file.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned())
+        .collect();
+    let projects = projects.iter().zip(&project_folders).map(|((file, text), folder)| Project {
+        source: text.source(),
+        folder,
+        trusted: trust.covers(file, &text.text),
+    });
+    let policy = Policy::assemble(Found {
+        home: &home,
+        managed: managed.as_ref().map(Text::source),
+        user: own.iter().map(Text::source).collect(),
+        projects: projects.collect(),
+        presets: &own_presets,
+        foreign,
+        revision,
+    })
+    .map_err(bad)?;
+    Ok(Loaded { policy, folders, project_files })
+}
+
+const NOTHING_RUNS: &str = "nothing runs with a policy that can't be understood";
+
+fn bad(bad: BadPolicy) -> Outcome {
+    usage(bad.to_string(), &format!("mend the policy file; {NOTHING_RUNS}"))
+}
+
+/// Where the user's policy is: in the recorded home, and where variables say.
+pub fn config_folders(user: &User) -> Vec<PathBuf> {
+    let recorded = user.home.as_ref().map(|home| home.join(".config"));
+    let said = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in recorded.into_iter().chain(said).map(|folder| folder.join("belljar")) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn managed() -> Result<Option<Text>, Outcome> {
+    let file = Path::new(MANAGED).join("policy.toml");
+    let Some(text) = read(&file)? else { return Ok(None) };
+    belongs_to_root(&file)?;
+    Ok(Some(text))
+}
+
+/// A managed policy that others can write is no better than theirs.
+fn belongs_to_root(file: &Path) -> Result<(), Outcome> {
+    for path in [file, Path::new(MANAGED)] {
+        let shown = path.display();
+        let stat = std::fs::metadata(path)
+            .map_err(|error| usage(format!("cannot look at the managed policy `{shown}`: {error}"), "make it readable"))?;
+        if stat.uid() != 0 || stat.mode() & 0o022 != 0 {
+            return Err(usage(
+                format!("the managed policy `{shown}` can be changed by others than root"),
+                &format!("`chown root {shown} && chmod go-w {shown}`"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The nearest file at or above a folder.
+fn project(folder: &Path) -> Result<Option<(PathBuf, Text)>, Outcome> {
+    for around in folder.ancestors() {
+        let file = around.join(PROJECT);
+        if let Some(text) = read(&file)? {
+            return Ok(Some((file, text)));
+        }
+    }
+    Ok(None)
+}
+
+fn read_existing(file: &Path) -> Result<Text, Outcome> {
+    read(file)?.ok_or_else(|| usage(format!("there is no policy file `{}`", file.display()), "check the path"))
+}
+
+/// A file that is not there says nothing; one that can't be read is no reason to go without it.
+fn read(file: &Path) -> Result<Option<Text>, Outcome> {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    let name = file.display().to_string();
+    let cannot = |why: String| usage(format!("cannot read the policy `{name}`: {why}"), "make it readable, or remove it");
+    // A named pipe in its place must not keep us waiting.
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
+    let opened = match rustix::fs::open(file, flags, rustix::fs::Mode::empty()) {
+        Ok(opened) => std::fs::File::from(opened),
+        Err(error) => {
+            let error = io::Error::from(error);
+            return match error.kind() {
+                NotFound | NotADirectory => Ok(None),
+                _ => Err(cannot(error.to_string())),
+            };
+        }
+    };
+    if !opened.metadata().map_err(|error| cannot(error.to_string()))?.is_file() {
+        return Err(cannot("it is no file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    opened.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
+    if bytes.len() > LARGEST {
+        return Err(cannot(format!("it is larger than {LARGEST} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| cannot("it is no text in UTF-8".to_owned()))?;
+    Ok(Some(Text { file: name, text }))
+}
+
+/// Files in another rule language, in the order of their names.
+fn foreign_files(folder: &Path, extension: &str) -> Result<Vec<Text>, Outcome> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => {
+            let message = format!("cannot look for policies in `{}`: {error}", folder.display());
+            return Err(usage(message, "make it readable"));
+        }
+    };
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| {
+            usage(format!("cannot look for policies in `{}`: {error}", folder.display()), "make it readable")
+        })?;
+        let path = entry.path();
+        if path.extension().is_some_and(|known| known == extension) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if folder == Path::new(MANAGED) {
+        files.iter().try_for_each(|file| belongs_to_root(file))?;
+    }
+    let texts = files.iter().map(|file| read_existing(file)).collect::<Result<_, _>>()?;
+    Ok(texts)
+}
+
+/// A preset of the user's or the machine's own.
+fn own_preset(folders: &[PathBuf], name: &str) -> Option<(String, String)> {
+    let fit = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'));
+    if !fit {
+        return None;
+    }
+    let managed = PathBuf::from(MANAGED);
+    let mut folders = folders.iter().chain(std::iter::once(&managed));
+    folders.find_map(|folder| {
+        let text = read(&folder.join(format!("presets/{name}.toml"))).ok().flatten()?;
+        Some((text.file, text.text))
+    })
+}
+
+/// Of every text and where it came from; also tells versions of presets apart.
+fn revision<'a>(texts: impl Iterator<Item = &'a Text>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
+    for Text { file, text } in texts {
+        for part in [file, text] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+    }
+    hasher.finalize().to_hex().to_string()
+}

@@ -1,0 +1,610 @@
+//! The form of a file → what it means. Most sections are short ways to write rules.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use model::{Action, Asked, Ruling, Strength, Wall};
+use toml::Spanned;
+
+use crate::examples;
+use crate::file::{self, File, Text};
+use crate::pattern::{ArgumentPattern, Glob, HostPattern, PathPattern, Roots};
+use crate::reader::{BadPolicy, Source, nearest};
+use crate::rule::{Condition, Rule};
+use crate::sheet::{AgentTerms, ApprovalTerms, Rate, Settings, Sheet};
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Comes with belljar, or is kept beside the user's or the machine's own policy.
+    Preset,
+    Managed,
+    User,
+    Project,
+}
+
+/// Languages that code can be in.
+pub const LANGUAGES: &[&str] = &[
+    "awk", "elixir", "fish", "go", "java", "julia", "lua", "node", "perl", "php", "python", "r", "ruby", "rust", "shell",
+    "typescript",
+];
+
+pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -> Result<Sheet, BadPolicy> {
+    let compiler = Compiler { source, roots, owner };
+    // No `..`: a section that nobody reads would be a hole.
+    let File {
+        version: _,
+        extends: _,
+        disable: _,
+        defaults,
+        files,
+        environment,
+        limits,
+        network,
+        secrets,
+        code,
+        isolation,
+        agent,
+        approvals,
+        findings,
+        release,
+        commit,
+        rule,
+    } = file;
+    let mut sheet = Sheet::default();
+    compiler.defaults(defaults, &mut sheet);
+    compiler.files(&files, &mut sheet)?;
+    compiler.environment(&environment, &mut sheet)?;
+    sheet.settings.limits = compiler.limits(limits)?;
+    compiler.network(&network, &mut sheet)?;
+    for (name, secret) in &secrets {
+        compiler.secret(name, secret, &mut sheet)?;
+    }
+    compiler.code(&code, &mut sheet)?;
+    compiler.isolation(&isolation, &mut sheet)?;
+    for terms in &agent {
+        compiler.agent(terms, &mut sheet)?;
+    }
+    sheet.settings.approvals = compiler.approvals(&approvals)?;
+    let file::Findings { critical, high, medium, low } = findings;
+    sheet.settings.findings = [critical, high, medium, low].map(|answer| answer.map(|answer| *answer.0.get_ref()));
+    compiler.release(&release, &mut sheet)?;
+    compiler.commit(&commit, &mut sheet)?;
+    let mut ids = BTreeSet::new();
+    for (number, rule) in rule.into_iter().enumerate() {
+        let rule = compiler.rule(number, rule)?;
+        if !ids.insert(rule.id.clone()) {
+            let message = format!("there are two rules called `{}`; give each a name of its own", rule.id);
+            let line = rule.place.rsplit_once(':').and_then(|(_, line)| line.parse().ok()).unwrap_or(1);
+            return Err(BadPolicy { file: source.file.to_owned(), line, message });
+        }
+        sheet.rules.push(rule);
+    }
+    Ok(sheet)
+}
+
+struct Compiler<'a> {
+    source: Source<'a>,
+    roots: Roots<'a>,
+    owner: Owner,
+}
+
+impl Compiler<'_> {
+    fn bad(&self, span: &Range<usize>, message: impl Into<String>) -> BadPolicy {
+        self.source.bad(span, message)
+    }
+
+    fn defaults(&self, defaults: file::Defaults, sheet: &mut Sheet) {
+        let file::Defaults { exec, code, read, write, environment, gap, connect, secret_use, release, commit } =
+            defaults;
+        let all = [
+            (Action::Exec, exec),
+            (Action::Code, code),
+            (Action::Read, read),
+            (Action::Write, write),
+            (Action::Environment, environment),
+            (Action::Gap, gap),
+            (Action::Connect, connect),
+            (Action::SecretUse, secret_use),
+            (Action::Release, release),
+            (Action::Commit, commit),
+        ];
+        for (action, answer) in all {
+            if let Some(file::Answer(answer)) = answer {
+                sheet.defaults.insert(action, (*answer.get_ref(), self.source.place(&answer.span())));
+            }
+        }
+    }
+
+    fn files(&self, files: &file::Files, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let file::Files { workspaces, read, write, hide, protect } = files;
+        if let Some(first) = workspaces.first() {
+            let patterns = workspaces.iter().map(|text| self.anywhere(text)).collect::<Result<_, _>>()?;
+            sheet.settings.workspaces = Some((patterns, self.source.place(&first.span())));
+        }
+        for text in read {
+            let path = self.literal(text)?;
+            self.section(sheet, "files.read", text, &[Action::Read], Condition::Path(vec![path.clone()]), Ruling::Allow);
+            sheet.settings.read.push(path);
+        }
+        for text in write {
+            let path = self.literal(text)?;
+            let both = [Action::Read, Action::Write];
+            self.section(sheet, "files.write", text, &both, Condition::Path(vec![path.clone()]), Ruling::Allow);
+            sheet.settings.write.push(path);
+        }
+        for text in hide {
+            let path = self.literal(text)?;
+            let both = [Action::Read, Action::Write];
+            self.section(sheet, "files.hide", text, &both, Condition::Path(vec![path.clone()]), Ruling::Deny);
+            sheet.settings.hide.push(path);
+        }
+        for text in protect {
+            sheet.settings.protect.push(self.path(text)?);
+        }
+        Ok(())
+    }
+
+    fn path(&self, text: &Text) -> Result<PathPattern, BadPolicy> {
+        PathPattern::read(text.get_ref(), self.roots).map_err(|message| self.bad(&text.span(), message))
+    }
+
+    /// Not relative to a workspace: it says where those are.
+    fn anywhere(&self, text: &Text) -> Result<PathPattern, BadPolicy> {
+        let relative = !text.get_ref().starts_with(['/', '~']);
+        if relative && self.roots.project.is_none() {
+            let message = format!("`{}` is relative; begin with `/` or `~/`", text.get_ref());
+            return Err(self.bad(&text.span(), message));
+        }
+        self.path(text)
+    }
+
+    /// What is mounted or covered is looked up by its name: no tree is searched before every start.
+    fn literal(&self, text: &Text) -> Result<PathPattern, BadPolicy> {
+        let path = self.path(text)?;
+        match path.literal() {
+            Some(_) => Ok(path),
+            None => Err(self.bad(
+                &text.span(),
+                format!("`{}` has a wild letter; name the folder or the file itself", text.get_ref()),
+            )),
+        }
+    }
+
+    fn environment(&self, environment: &file::Environment, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let file::Environment { pass, set } = environment;
+        for text in pass {
+            let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '*' | '?');
+            if text.get_ref().is_empty() || !text.get_ref().chars().all(known) {
+                let message = format!("`{}` is no name for a variable", text.get_ref().escape_debug());
+                return Err(self.bad(&text.span(), message));
+            }
+            let glob = Glob::new(text.get_ref());
+            let name = Condition::Name(vec![glob.clone()]);
+            self.section(sheet, "environment.pass", text, &[Action::Environment], name, Ruling::Allow);
+            sheet.settings.pass.push(glob);
+        }
+        for (name, value) in set {
+            let known = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            if name.is_empty() || !name.chars().all(known) || name.starts_with(|letter: char| letter.is_ascii_digit()) {
+                let message = format!("environment.set: `{}` is no name for a variable", name.escape_debug());
+                return Err(self.bad(&(0..0), message));
+            }
+            if value.contains('\0') {
+                return Err(self.bad(&(0..0), format!("environment.set.{name} has a zero byte in it")));
+            }
+            sheet.settings.set.insert(name.clone(), value.clone());
+        }
+        Ok(())
+    }
+
+    fn limits(&self, limits: file::Limits) -> Result<Asked, BadPolicy> {
+        let file::Limits { timeout, cpus, cpu_time, memory, pids, disk, files, output } = limits;
+        let count = |key: &str, number: Option<Spanned<u64>>| {
+            let Some(number) = number else { return Ok(None) };
+            model::units::count(&number.get_ref().to_string())
+                .map(Some)
+                .map_err(|error| self.bad(&number.span(), format!("limits.{key}: {error}")))
+        };
+        Ok(Asked {
+            wall_time: self.quantity("limits.timeout", &timeout, model::units::duration)?,
+            millicpus: self.quantity("limits.cpus", &cpus, model::units::processors)?,
+            cpu_time: self.quantity("limits.cpu_time", &cpu_time, model::units::duration)?,
+            memory: self.quantity("limits.memory", &memory, model::units::bytes)?,
+            processes: count("pids", pids)?,
+            disk: self.quantity("limits.disk", &disk, model::units::bytes)?,
+            open_files: count("files", files)?,
+            output: self.quantity("limits.output", &output, model::units::bytes)?,
+        })
+    }
+
+    fn quantity<T, E: std::fmt::Display>(
+        &self,
+        key: &str,
+        text: &Option<Text>,
+        read: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, BadPolicy> {
+        let Some(text) = text else { return Ok(None) };
+        read(text.get_ref()).map(Some).map_err(|error| self.bad(&text.span(), format!("{key}: {error}")))
+    }
+
+    fn network(&self, network: &file::Network, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let file::Network { allow, ask, deny } = network;
+        let lists = [
+            ("network.allow", allow, Ruling::Allow),
+            ("network.ask", ask, Ruling::Ask),
+            ("network.deny", deny, Ruling::Deny),
+        ];
+        for (id, list, then) in lists {
+            for text in list {
+                let host = Condition::Host(vec![self.host(text)?]);
+                self.section(sheet, id, text, &[Action::Connect], host, then);
+            }
+        }
+        Ok(())
+    }
+
+    fn host(&self, text: &Text) -> Result<HostPattern, BadPolicy> {
+        HostPattern::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message))
+    }
+
+    fn secret(&self, name: &str, secret: &file::Secret, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
+        if name.is_empty() || !name.chars().all(known) {
+            let message = format!("`{}` is no name for a secret; use letters, digits, `_`, `-` and `.`", name.escape_debug());
+            return Err(self.bad(&(0..0), message));
+        }
+        for text in &secret.hosts {
+            let host = Condition::Host(vec![self.host(text)?]);
+            self.section(sheet, &format!("secrets.{name}"), text, &[Action::SecretUse], host, Ruling::Allow);
+            if let Some(rule) = sheet.rules.last_mut() {
+                rule.conditions.push(Condition::Name(vec![Glob::new(name)]));
+            }
+        }
+        Ok(())
+    }
+
+    fn code(&self, code: &file::Code, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let file::Code { languages, largest } = code;
+        if let Some(first) = languages.first() {
+            // No rule yet: what is laid over this adds languages, and only the sum says what is missing.
+            sheet.settings.languages = Some((self.languages(languages)?, self.source.place(&first.span())));
+        }
+        if let Some(text) = largest
+            && let Some(most) = self.quantity("code.largest", largest, model::units::bytes)?
+        {
+            self.section(sheet, "code.largest", text, &[Action::Code], Condition::LargerThan(most), Ruling::Deny);
+        }
+        Ok(())
+    }
+
+    fn languages(&self, languages: &[Text]) -> Result<Vec<String>, BadPolicy> {
+        let known = |text: &Text| match LANGUAGES.contains(&text.get_ref().as_str()) {
+            true => Ok(text.get_ref().clone()),
+            false => Err(self.unknown(text, "language", LANGUAGES)),
+        };
+        languages.iter().map(known).collect()
+    }
+
+    fn unknown(&self, text: &Text, kind: &str, known: &[&str]) -> BadPolicy {
+        let wrong = text.get_ref();
+        let meant = match nearest(wrong, known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("there are: {}", known.join(", ")),
+        };
+        self.bad(&text.span(), format!("`{}` is no {kind}; {meant}", wrong.escape_debug()))
+    }
+
+    fn isolation(&self, isolation: &file::Isolation, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let file::Isolation { minimum, accept_gaps } = isolation;
+        if let Some(text) = minimum {
+            let names: Vec<&str> = Strength::ALL.iter().map(|strength| strength.name()).collect();
+            let found = Strength::ALL.iter().find(|strength| strength.name() == text.get_ref());
+            sheet.settings.minimum = Some(*found.ok_or_else(|| self.unknown(text, "kind of isolation", &names))?);
+        }
+        for text in accept_gaps {
+            let names: Vec<&str> = Wall::ALL.iter().map(|wall| wall.name()).collect();
+            let wall: Wall = text.get_ref().parse().map_err(|_| self.unknown(text, "wall", &names))?;
+            let name = Condition::Name(vec![Glob::new(wall.name())]);
+            self.section(sheet, "isolation.accept_gaps", text, &[Action::Gap], name, Ruling::Allow);
+            sheet.settings.accepted_missing.insert(wall);
+        }
+        Ok(())
+    }
+
+    fn agent(&self, terms: &file::Agent, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let file::Agent { name, actions, languages, rate, concurrent } = terms;
+        if self.owner == Owner::Project {
+            let message = "who may do what is not for a project's file; put `[[agent]]` in your own policy";
+            return Err(self.bad(&name.span(), message));
+        }
+        let glob = Glob::new(name.get_ref());
+        let agent = Condition::Agent(vec![glob.clone()]);
+        if !actions.is_empty() {
+            let allowed = self.actions(actions)?;
+            let rest: Vec<Action> = Action::ALL.into_iter().filter(|action| !allowed.contains(action)).collect();
+            self.section(sheet, "agent.actions", name, &rest, agent.clone(), Ruling::Deny);
+        }
+        if !languages.is_empty() {
+            let only = Condition::LanguageIsNot(self.languages(languages)?);
+            self.section(sheet, "agent.languages", name, &[Action::Code], only, Ruling::Deny);
+            if let Some(rule) = sheet.rules.last_mut() {
+                rule.conditions.push(agent);
+            }
+        }
+        let concurrent = match concurrent {
+            Some(number) if *number.get_ref() == 0 => {
+                let message = "`concurrent = 0` lets nothing run; use `actions` to take rights away";
+                return Err(self.bad(&number.span(), message));
+            }
+            number => number.as_ref().map(|number| *number.get_ref()),
+        };
+        sheet.settings.agents.push(AgentTerms {
+            name: glob,
+            written: name.get_ref().clone(),
+            place: self.source.place(&name.span()),
+            rate: self.quantity("agent.rate", rate, read_rate)?,
+            concurrent,
+        });
+        Ok(())
+    }
+
+    fn actions(&self, actions: &[Text]) -> Result<Vec<Action>, BadPolicy> {
+        let names: Vec<&str> = Action::ALL.iter().map(|action| action.name()).collect();
+        let find = |text: &Text| {
+            let found = Action::ALL.into_iter().find(|action| action.name() == text.get_ref());
+            found.ok_or_else(|| self.unknown(text, "action", &names))
+        };
+        actions.iter().map(find).collect()
+    }
+
+    fn approvals(&self, approvals: &file::Approvals) -> Result<ApprovalTerms, BadPolicy> {
+        let file::Approvals { timeout, approvers, always } = approvals;
+        let said = timeout.is_some() || !approvers.is_empty() || always.is_some();
+        if said && self.owner == Owner::Project {
+            let span = timeout.iter().chain(approvers).next().map_or(0..0, Spanned::span);
+            let message = "who is asked is not for a project's file; put `[approvals]` in your own policy";
+            return Err(self.bad(&span, message));
+        }
+        Ok(ApprovalTerms {
+            timeout: self.quantity("approvals.timeout", timeout, model::units::duration)?,
+            approvers: approvers.iter().map(|text| text.get_ref().clone()).collect(),
+            always: *always,
+        })
+    }
+
+    fn release(&self, release: &file::Release, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let file::Release { largest } = release;
+        if let Some(text) = largest
+            && let Some(most) = self.quantity("release.largest", largest, model::units::bytes)?
+        {
+            let larger = Condition::LargerThan(most);
+            self.section(sheet, "release.largest", text, &[Action::Release], larger, Ruling::Deny);
+        }
+        Ok(())
+    }
+
+    fn commit(&self, commit: &file::Commit, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let file::Commit { ask, deny } = commit;
+        for (id, list, then) in [("commit.ask", ask, Ruling::Ask), ("commit.deny", deny, Ruling::Deny)] {
+            for text in list {
+                let path = Condition::Path(vec![self.path(text)?]);
+                self.section(sheet, id, text, &[Action::Commit], path, then);
+            }
+        }
+        Ok(())
+    }
+
+    /// A rule that a line of a section stands for.
+    fn section(&self, sheet: &mut Sheet, id: &str, text: &Text, actions: &[Action], when: Condition, then: Ruling) {
+        let said = text.get_ref();
+        let why = match then {
+            Ruling::Allow => format!("`{said}` is listed under `{id}`"),
+            Ruling::Ask => format!("`{said}` is listed under `{id}`, so a person decides"),
+            Ruling::Deny if id == "agent.languages" => format!("the language is not listed under `{id}` of `{said}`"),
+            Ruling::Deny if id == "agent.actions" => format!("`{said}` may only do what is listed under `{id}`"),
+            Ruling::Deny if id.ends_with(".largest") => format!("it is larger than `{id}` = {said}"),
+            Ruling::Deny => format!("`{said}` is listed under `{id}`"),
+        };
+        sheet.rules.push(Rule {
+            id: id.to_owned(),
+            place: self.source.place(&text.span()),
+            actions: actions.to_vec(),
+            conditions: vec![when],
+            then,
+            why,
+        });
+    }
+
+    fn rule(&self, number: usize, written: Spanned<file::Rule>) -> Result<Rule, BadPolicy> {
+        let span = written.span();
+        let file::Rule { id, when, then, why, matches, passes } = written.into_inner();
+        let id = match id {
+            Some(id) => self.id(&id)?,
+            None => format!("rule.{}", number + 1),
+        };
+        if why.trim().is_empty() {
+            return Err(self.bad(&span, format!("the rule `{id}` does not say why; whoever it stops will ask")));
+        }
+        let actions = self.actions_of(&when, &id, &span)?;
+        let conditions = self.conditions(&when, &id, &actions, &span)?;
+        let rule = Rule { id, place: self.source.place(&span), actions, conditions, then, why };
+        // Presets are tried by tests, once; everybody else's examples each time.
+        if self.owner != Owner::Preset {
+            for (list, wanted) in [(&matches, true), (&passes, false)] {
+                for example in list {
+                    examples::check(&rule, example.get_ref(), wanted, self.roots)
+                        .map_err(|message| self.bad(&example.span(), message))?;
+                }
+            }
+        }
+        Ok(rule)
+    }
+
+    fn id(&self, text: &Text) -> Result<String, BadPolicy> {
+        let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
+        match text.get_ref() {
+            id if id.is_empty() || id.len() > 80 || !id.chars().all(known) => Err(self.bad(
+                &text.span(),
+                format!("`{}` is no id; use up to 80 letters, digits, `.`, `-` and `_`", id.escape_debug()),
+            )),
+            id => Ok(id.clone()),
+        }
+    }
+
+    /// As it is said, or as what is spoken of tells.
+    fn actions_of(&self, when: &file::When, id: &str, span: &Range<usize>) -> Result<Vec<Action>, BadPolicy> {
+        if !when.action.0.is_empty() {
+            return self.actions(&when.action.0);
+        }
+        let command = !when.program.0.is_empty()
+            || !when.args.is_empty()
+            || !when.without.is_empty()
+            || !when.fed_by.0.is_empty()
+            || when.writes.is_some();
+        let told = match () {
+            () if command => Some(Action::Exec),
+            () if !when.host.0.is_empty() => Some(Action::Connect),
+            () if !when.language.0.is_empty() => Some(Action::Code),
+            () => None,
+        };
+        told.map(|action| vec![action]).ok_or_else(|| {
+            self.bad(span, format!("the rule `{id}` does not say what it is about; add `action = \"…\"` to `when`"))
+        })
+    }
+
+    fn conditions(
+        &self,
+        when: &file::When,
+        id: &str,
+        actions: &[Action],
+        span: &Range<usize>,
+    ) -> Result<Vec<Condition>, BadPolicy> {
+        let file::When {
+            action: _,
+            agent,
+            program,
+            args,
+            without,
+            fed_by,
+            writes,
+            path,
+            host,
+            name,
+            language,
+            larger_than,
+            workspace_mode,
+        } = when;
+        let globs = |texts: &[Text]| texts.iter().map(|text| Glob::new(text.get_ref())).collect::<Vec<_>>();
+        let arguments = |texts: &[Text]| -> Result<Vec<ArgumentPattern>, BadPolicy> {
+            let read = |text: &Text| {
+                ArgumentPattern::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message))
+            };
+            texts.iter().map(read).collect()
+        };
+        let mut conditions = Vec::new();
+        // What costs least is asked first.
+        if let Some(mode) = workspace_mode {
+            conditions.push(Condition::Mode(*mode));
+        }
+        if let Some(writes) = writes {
+            conditions.push(Condition::Writes(*writes));
+        }
+        if !program.0.is_empty() {
+            if let Some(text) = program.0.iter().find(|text| text.get_ref().contains('/')) {
+                let message = format!("`{}`: a program is known by its name alone, without folders", text.get_ref());
+                return Err(self.bad(&text.span(), message));
+            }
+            conditions.push(Condition::Program(globs(&program.0)));
+        }
+        if !agent.0.is_empty() {
+            conditions.push(Condition::Agent(globs(&agent.0)));
+        }
+        if !fed_by.0.is_empty() {
+            conditions.push(Condition::FedBy(fed_by.0.iter().map(|text| text.get_ref().clone()).collect()));
+        }
+        if !args.is_empty() {
+            conditions.push(Condition::Arguments(arguments(args)?));
+        }
+        if !without.is_empty() {
+            conditions.push(Condition::Without(arguments(without)?));
+        }
+        if !path.0.is_empty() {
+            conditions.push(Condition::Path(path.0.iter().map(|text| self.path(text)).collect::<Result<_, _>>()?));
+        }
+        if !host.0.is_empty() {
+            conditions.push(Condition::Host(host.0.iter().map(|text| self.host(text)).collect::<Result<_, _>>()?));
+        }
+        if !name.0.is_empty() {
+            conditions.push(Condition::Name(globs(&name.0)));
+        }
+        if !language.0.is_empty() {
+            conditions.push(Condition::Language(self.languages(&language.0)?));
+        }
+        if let Some(most) = self.quantity("when.larger_than", larger_than, model::units::bytes)? {
+            conditions.push(Condition::LargerThan(most));
+        }
+        for condition in &conditions {
+            for action in actions {
+                if !condition.can_hold(*action) {
+                    let message =
+                        format!("the rule `{id}` can never hold: `{}` is nothing of `{action}`", condition.key());
+                    return Err(self.bad(span, message));
+                }
+            }
+        }
+        Ok(conditions)
+    }
+}
+
+/// `60/m`: so many in a second, minute, hour or day.
+fn read_rate(text: &str) -> Result<Rate, String> {
+    let bad = || format!("`{text}` is no rate; write a number and a time: `10/s`, `60/m`, `500/h`, `2000/d`");
+    let (count, period) = text.split_once('/').ok_or_else(bad)?;
+    let seconds = match period.trim() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(bad()),
+    };
+    match count.trim().parse::<u64>() {
+        Ok(count @ 1..=1_000_000) => Ok(Rate { count, period: Duration::from_secs(seconds) }),
+        _ => Err(bad()),
+    }
+}
+
+impl Condition {
+    /// Whether there is such a thing in envelopes of this action: a rule that never holds is a hole.
+    fn can_hold(&self, action: Action) -> bool {
+        use Action::{Code, Commit, Connect, Environment, Exec, Gap, Read, Release, SecretUse, Write};
+        match self {
+            Condition::Agent(_) | Condition::Mode(_) => true,
+            Condition::Program(_) | Condition::Arguments(_) | Condition::Without(_) => action == Exec,
+            Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
+            Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
+            Condition::Host(_) => matches!(action, Connect | SecretUse),
+            Condition::Name(_) => matches!(action, Environment | Gap | SecretUse | Release),
+            Condition::Language(_) | Condition::LanguageIsNot(_) => action == Code,
+            Condition::LargerThan(_) => matches!(action, Code | Release),
+        }
+    }
+
+    fn key(&self) -> &'static str {
+        match self {
+            Condition::Agent(_) => "agent",
+            Condition::Program(_) => "program",
+            Condition::Arguments(_) => "args",
+            Condition::Without(_) => "without",
+            Condition::FedBy(_) => "fed_by",
+            Condition::Writes(_) => "writes",
+            Condition::Path(_) => "path",
+            Condition::Host(_) => "host",
+            Condition::Name(_) => "name",
+            Condition::Language(_) | Condition::LanguageIsNot(_) => "language",
+            Condition::LargerThan(_) => "larger_than",
+            Condition::Mode(_) => "workspace_mode",
+        }
+    }
+}

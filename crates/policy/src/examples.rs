@@ -1,0 +1,76 @@
+//! The examples of a rule, tried when its file is read: a rule that does not do what its author thinks is found out now.
+
+use model::{Action, Context, Envelope, Principal, Resource, Ruling};
+
+use crate::pattern::{Roots, Told};
+use crate::rule::{Condition, Part, Rule};
+
+/// `wanted`: the rule is about it; else it is not.
+pub fn check(rule: &Rule, example: &str, wanted: bool, roots: Roots<'_>) -> Result<(), String> {
+    let told = rule.actions.iter().map(|action| try_out(rule, *action, example, roots)).collect::<Result<Vec<_>, _>>()?;
+    let told = told.into_iter().max().unwrap_or(Told::No);
+    let id = &rule.id;
+    match (wanted, told) {
+        (true, Told::Yes) | (false, Told::No) => Ok(()),
+        // Who asks or denies does so, too, when it can't be told.
+        (true, Told::Maybe) if rule.then != Ruling::Allow => Ok(()),
+        (true, _) => Err(format!("the rule `{id}` says it matches `{}`, but it does not", example.escape_debug())),
+        (false, _) => Err(format!("the rule `{id}` says it passes `{}`, but it matches", example.escape_debug())),
+    }
+}
+
+fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Result<Told, String> {
+    let bad = |what: &str| format!("`{}` is no {what}, which the rule `{}` is about", example.escape_debug(), rule.id);
+    let workspace = roots.project.unwrap_or("/workspace");
+    let full = || match example {
+        path if path.starts_with('/') => path.to_owned(),
+        path if path.starts_with("~/") => format!("{}{}", roots.home, &path[1..]),
+        path => format!("{workspace}/{path}"),
+    };
+    let resource = match action {
+        Action::Exec => Resource::Shell(example.to_owned()),
+        Action::Code => Resource::Code { language: Some(example.to_owned()), bytes: 0 },
+        Action::Read | Action::Write | Action::Commit => Resource::Path(full()),
+        Action::Environment => Resource::Variable(example.to_owned()),
+        Action::Gap => Resource::Wall(example.to_owned()),
+        Action::Connect => {
+            let (name, port) = example.rsplit_once(':').unwrap_or((example, "443"));
+            Resource::Host { name: name.to_owned(), port: port.parse().map_err(|_| bad("host with a port"))? }
+        }
+        Action::SecretUse => {
+            let (name, host) = example.split_once(" to ").ok_or_else(|| bad("`NAME to HOST`"))?;
+            Resource::Secret { name: name.to_owned(), host: host.to_owned() }
+        }
+        Action::Release => Resource::Artifact { name: example.to_owned(), bytes: u64::MAX },
+    };
+    let mut envelope = Envelope {
+        principal: Principal::default(),
+        action,
+        resource,
+        context: Context {
+            directory: workspace.to_owned(),
+            home: roots.home.to_owned(),
+            workspaces: vec![workspace.to_owned()],
+            ..Context::default()
+        },
+    };
+    // Examples are about what is done, not about who does it or how: that is taken as given.
+    for condition in &rule.conditions {
+        match condition {
+            Condition::Mode(mode) => envelope.context.workspace_mode = *mode,
+            Condition::Agent(names) => envelope.principal.agent = names.first().map(|name| name.written().to_owned()),
+            _ => {}
+        }
+    }
+    if action != Action::Exec {
+        return Ok(rule.matches(Part { envelope: &envelope, command: None }));
+    }
+    let reading = shell::of_line(example);
+    if let Some(unclear) = reading.unclear.first()
+        && reading.commands.is_empty()
+    {
+        return Err(format!("the example `{}` is no command: {unclear}", example.escape_debug()));
+    }
+    let told = reading.commands.iter().map(|command| rule.matches(Part { envelope: &envelope, command: Some(command) }));
+    Ok(told.max().unwrap_or(Told::No))
+}

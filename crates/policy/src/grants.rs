@@ -1,0 +1,51 @@
+//! The smallest change that would turn a no into a yes: what a person can take over, and a model can ask for.
+
+use model::{Envelope, Resource};
+
+use crate::rule::Rule;
+
+/// Where a default, or silence, is in the way.
+pub fn grant_for(envelope: &Envelope, about: &str) -> String {
+    match &envelope.resource {
+        Resource::Path(path) if envelope.action == model::Action::Read => format!("[files] read = [{}]", quoted(path)),
+        Resource::Path(path) if envelope.action == model::Action::Write => format!("[files] write = [{}]", quoted(path)),
+        Resource::Path(path) => {
+            format!("[[rule]] when = {{ action = \"commit\", path = {} }}, then = \"allow\"", quoted(path))
+        }
+        Resource::Variable(name) => format!("[environment] pass = [{}]", quoted(name)),
+        Resource::Wall(name) => format!("[isolation] accept_gaps = [{}]", quoted(name)),
+        Resource::Host { name, port: 443 } => format!("[network] allow = [{}]", quoted(name)),
+        Resource::Host { name, port } => format!("[network] allow = [{}]", quoted(&format!("{name}:{port}"))),
+        Resource::Secret { name, host } => format!("[secrets.{name}] hosts = [{}]", quoted(host)),
+        Resource::Code { language: Some(language), .. } => format!("[code] languages = [{}]", quoted(language)),
+        Resource::Code { language: None, .. } => "say which language it is in".to_owned(),
+        Resource::Artifact { .. } => "[defaults] release = \"allow\"".to_owned(),
+        Resource::Command(_) | Resource::Shell(_) => {
+            let program = about.split_whitespace().next().unwrap_or_default();
+            let program = program.rsplit('/').next().unwrap_or(program);
+            format!("[[rule]] when = {{ program = {} }}, then = \"allow\"", quoted(program))
+        }
+    }
+}
+
+/// Where a rule is in the way.
+pub fn grant_for_rule(rule: &Rule) -> String {
+    match rule.place.split_once(':') {
+        Some(("preset", _)) => format!("disable = [{}]", quoted(&rule.id)),
+        _ => format!("a change of the rule `{}` ({})", rule.id, rule.place),
+    }
+}
+
+/// As TOML writes a text.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' => quoted += "\\\"",
+            '\\' => quoted += "\\\\",
+            letter if letter.is_control() => quoted += &format!("\\u{:04X}", u32::from(letter)),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
+}

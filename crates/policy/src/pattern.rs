@@ -1,0 +1,384 @@
+//! Patterns in rules: names, paths, hosts, arguments. Each takes time in proportion to what it is tried on.
+
+use std::borrow::Cow;
+
+use model::names::folded;
+use shell::Word;
+
+/// How a name is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Care {
+    /// For what allows: a twin by case or by letters that nobody sees is another name.
+    Exact,
+    /// For what asks or denies: twins count as the same.
+    Forgiving,
+}
+
+fn plain(text: &str, care: Care) -> Cow<'_, str> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    match care {
+        Care::Exact => Cow::Borrowed(text),
+        Care::Forgiving if is_plain => Cow::Borrowed(text),
+        Care::Forgiving => Cow::Owned(folded(text)),
+    }
+}
+
+/// A name in which `*` stands for any letters and `?` for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob(String);
+
+impl Glob {
+    pub fn new(text: &str) -> Glob {
+        Glob(text.to_owned())
+    }
+
+    pub fn written(&self) -> &str {
+        &self.0
+    }
+
+    pub fn matches(&self, name: &str, care: Care) -> bool {
+        wild(&plain(&self.0, care), &plain(name, care))
+    }
+}
+
+/// Goes back only to the last `*`, so the time is at most the product of both lengths.
+fn wild(pattern: &str, text: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern == text;
+    }
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut read) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while read < text.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, read));
+                at += 1;
+            }
+            Some(letter) if *letter == '?' || *letter == text[read] => {
+                at += 1;
+                read += 1;
+            }
+            _ => match star {
+                Some((star_at, taken)) => {
+                    star = Some((star_at, taken + 1));
+                    at = star_at + 1;
+                    read = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|letter| *letter == '*')
+}
+
+/// A path, and everything below it. `*` stays within a name, `**` is any number of names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPattern {
+    /// As it was written, for people.
+    pub written: String,
+    /// Begins at the root, and not at a workspace.
+    absolute: bool,
+    names: Vec<Glob>,
+    any: Vec<bool>,
+}
+
+/// Where paths in a policy file begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Roots<'a> {
+    pub home: &'a str,
+    /// The folder of a project's file; other files speak of every workspace.
+    pub project: Option<&'a str>,
+}
+
+impl PathPattern {
+    pub fn read(written: &str, roots: Roots<'_>) -> Result<PathPattern, String> {
+        let full = match written {
+            "" => return Err("a path is empty; name a file or folder".to_owned()),
+            "~" => roots.home.to_owned(),
+            text if text.starts_with("~/") => format!("{}{}", roots.home, &text[1..]),
+            text if text.starts_with('~') => {
+                return Err(format!("`{text}`: only your own home has a short form, `~/`; write the whole path"));
+            }
+            text if text.starts_with('/') => text.to_owned(),
+            text => match roots.project {
+                Some(project) => format!("{project}/{text}"),
+                None => text.to_owned(),
+            },
+        };
+        if full.chars().any(char::is_control) {
+            return Err(format!("`{}` has a control character in it", written.escape_debug()));
+        }
+        let absolute = full.starts_with('/');
+        let names: Vec<&str> = full.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+        if names.contains(&"..") {
+            return Err(format!("`{written}` goes up with `..`; write the path that is meant"));
+        }
+        if let Some(name) = names.iter().find(|name| name.contains("**") && **name != "**") {
+            return Err(format!("`{name}`: `**` stands for whole names; write `**/` or `/**`"));
+        }
+        let any = names.iter().map(|name| *name == "**").collect();
+        let names = names.into_iter().map(Glob::new).collect();
+        Ok(PathPattern { written: written.to_owned(), absolute, names, any })
+    }
+
+    /// The path itself, if it has neither `*` nor `?`.
+    pub fn literal(&self) -> Option<String> {
+        let names: Vec<&str> = self.names.iter().map(|name| name.0.as_str()).collect();
+        let wild = names.iter().any(|name| name.contains(['*', '?']));
+        let start = if self.absolute { "/" } else { "" };
+        (!wild).then(|| format!("{start}{}", names.join("/")))
+    }
+
+    /// Whether an absolute path is it or below it; of several workspaces, in any.
+    pub fn matches(&self, path: &str, workspaces: &[String], care: Care) -> bool {
+        if self.absolute {
+            return self.covers(path, care);
+        }
+        workspaces.iter().any(|workspace| {
+            let below = path.strip_prefix(workspace.trim_end_matches('/'));
+            below.is_some_and(|below| (below.is_empty() || below.starts_with('/')) && self.covers(below, care))
+        })
+    }
+
+    fn covers(&self, path: &str, care: Care) -> bool {
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        // reached[i]: the first i names of the pattern can stand for what was read so far.
+        let mut reached = vec![false; self.names.len() + 1];
+        reached[0] = true;
+        self.skip_any(&mut reached);
+        if reached[self.names.len()] {
+            return true;
+        }
+        for name in names {
+            let mut next = vec![false; self.names.len() + 1];
+            for at in 0..self.names.len() {
+                if !reached[at] {
+                    continue;
+                }
+                if self.any[at] {
+                    next[at] = true;
+                } else if self.names[at].matches(name, care) {
+                    next[at + 1] = true;
+                }
+            }
+            self.skip_any(&mut next);
+            if next[self.names.len()] {
+                // What is below a path that matches does, too.
+                return true;
+            }
+            reached = next;
+        }
+        false
+    }
+
+    /// `**` can stand for no name at all, but at the end it stands for something below.
+    fn skip_any(&self, reached: &mut [bool]) {
+        for at in 0..self.names.len() {
+            if reached[at] && self.any[at] && at + 1 < self.names.len() {
+                reached[at + 1] = true;
+            }
+        }
+        if self.any.last() == Some(&true) && self.names.len() == 1 {
+            reached[1] = true;
+        }
+    }
+}
+
+/// A host, all below a domain (`*.example.org`), or any (`*`); with a port, or 443.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPattern {
+    name: String,
+    /// None is any.
+    port: Option<u16>,
+}
+
+impl HostPattern {
+    pub fn read(written: &str) -> Result<HostPattern, String> {
+        let (name, port) = match written.rsplit_once(':') {
+            // An address of version 6 has colons of its own.
+            Some((name, port)) if !name.contains(':') || name.ends_with(']') => match port {
+                "*" => (name, None),
+                _ => match port.parse::<u16>() {
+                    Ok(port) if port > 0 => (name, Some(port)),
+                    _ => return Err(format!("`{written}`: `{port}` is no port; it is 1 to 65535, or `*` for any")),
+                },
+            },
+            _ => (written, Some(443)),
+        };
+        let name = name.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase();
+        let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | ':' | '_');
+        let rest = name.strip_prefix("*.").unwrap_or(if name == "*" { "x" } else { &name });
+        if rest.is_empty() || !rest.chars().all(known) {
+            return Err(format!(
+                "`{}` is no host; write `example.org`, `*.example.org` or `*`, other alphabets as `xn--…`",
+                written.escape_debug()
+            ));
+        }
+        Ok(HostPattern { name, port })
+    }
+
+    pub fn matches(&self, name: &str, port: u16) -> bool {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        let fits = match self.name.strip_prefix("*.") {
+            Some(domain) => name.strip_suffix(domain).is_some_and(|start| start.len() > 1 && start.ends_with('.')),
+            None => self.name == "*" || self.name == name,
+        };
+        fits && self.port.is_none_or(|known| known == port)
+    }
+}
+
+/// An argument that a command must have, or must not have: one of several spellings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentPattern(Vec<String>);
+
+/// What can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Told {
+    No,
+    /// Only when it runs.
+    Maybe,
+    Yes,
+}
+
+impl From<bool> for Told {
+    fn from(known: bool) -> Told {
+        if known { Told::Yes } else { Told::No }
+    }
+}
+
+impl ArgumentPattern {
+    pub fn read(written: &str) -> Result<ArgumentPattern, String> {
+        let spellings: Vec<String> = written.split('|').map(str::to_owned).collect();
+        match spellings.iter().any(String::is_empty) {
+            true => Err(format!("`{written}` has an empty spelling; write `--force|-f`")),
+            false => Ok(ArgumentPattern(spellings)),
+        }
+    }
+
+    pub fn is_flag(&self) -> bool {
+        self.0.iter().all(|spelling| spelling.starts_with('-'))
+    }
+
+    pub fn matches(&self, argument: &Word) -> Told {
+        match argument.known() {
+            Some(known) => self.0.iter().any(|spelling| spelled(spelling, known)).into(),
+            None if self.0.iter().any(|spelling| possible(spelling, argument)) => Told::Maybe,
+            None => Told::No,
+        }
+    }
+}
+
+/// `-f` is also in `-xf`, and `--force` in `--force=yes`.
+fn spelled(spelling: &str, argument: &str) -> bool {
+    if wild(spelling, argument) {
+        return true;
+    }
+    if spelling.starts_with("--") && spelling.len() > 2 {
+        return argument.split_once('=').is_some_and(|(flag, _)| wild(spelling, flag));
+    }
+    let letter = spelling.strip_prefix('-').filter(|letter| letter.chars().count() == 1 && *letter != "-");
+    let cluster = argument.strip_prefix('-').filter(|cluster| !cluster.starts_with('-'));
+    match (letter, cluster) {
+        // What follows the first letter that is none belongs to a flag, as in `-j4`.
+        (Some(letter), Some(cluster)) => {
+            let flags: String = cluster.chars().take_while(char::is_ascii_alphabetic).collect();
+            flags.contains(letter)
+        }
+        _ => false,
+    }
+}
+
+/// What is only known when it runs can be anything that begins and ends as it does.
+fn possible(spelling: &str, argument: &Word) -> bool {
+    // With wild letters in it, only what comes before them can be told apart.
+    let start = spelling.split(['*', '?']).next().unwrap_or_default();
+    if start.len() < spelling.len() { argument.may_start_with(start) } else { argument.may_be(spelling) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOTS: Roots<'static> = Roots { home: "/home/a", project: None };
+
+    fn path(pattern: &str, path: &str) -> bool {
+        let pattern = PathPattern::read(pattern, ROOTS).expect("a pattern");
+        pattern.matches(path, &["/work".to_owned()], Care::Exact)
+    }
+
+    #[test]
+    fn a_path_covers_itself_and_what_is_below() {
+        assert!(path("src", "/work/src"));
+        assert!(path("src", "/work/src/a/b"));
+        assert!(path("src/", "/work/src/a"));
+        assert!(!path("src", "/work/src2"));
+        assert!(!path("src", "/src"));
+        assert!(path("/etc", "/etc/passwd"));
+        assert!(path("~/x", "/home/a/x/y"));
+    }
+
+    #[test]
+    fn stars_stay_within_a_name_and_two_do_not() {
+        assert!(path("*.pem", "/work/key.pem"));
+        assert!(!path("*.pem", "/work/a/key.pem"));
+        assert!(path("**/*.pem", "/work/a/b/key.pem"));
+        assert!(path("**/*.pem", "/work/key.pem"));
+        assert!(path("deploy/**", "/work/deploy/a"));
+        assert!(!path("deploy/**", "/work/deploy"));
+        assert!(path("a/**/z", "/work/a/z"));
+        assert!(path("**", "/work/anything"));
+        assert!(!path("**", "/elsewhere"));
+    }
+
+    #[test]
+    fn twins_count_where_it_is_about_asking() {
+        let pattern = PathPattern::read("deploy/keys", ROOTS).expect("a pattern");
+        let workspaces = ["/work".to_owned()];
+        assert!(pattern.matches("/work/Deploy/KEYS", &workspaces, Care::Forgiving));
+        assert!(pattern.matches("/work/de\u{200b}ploy/keys", &workspaces, Care::Forgiving));
+        assert!(!pattern.matches("/work/Deploy/KEYS", &workspaces, Care::Exact));
+    }
+
+    #[test]
+    fn a_path_that_goes_up_is_refused() {
+        assert!(PathPattern::read("a/../../etc", ROOTS).is_err());
+        assert!(PathPattern::read("a**", ROOTS).is_err());
+        assert!(PathPattern::read("", ROOTS).is_err());
+    }
+
+    #[test]
+    fn hosts_are_names_with_a_port() {
+        let matches = |pattern: &str, name: &str, port| HostPattern::read(pattern).expect("a host").matches(name, port);
+        assert!(matches("example.org", "EXAMPLE.org.", 443));
+        assert!(!matches("example.org", "example.org", 80));
+        assert!(!matches("example.org", "a.example.org", 443));
+        assert!(matches("*.example.org", "a.b.example.org", 443));
+        assert!(!matches("*.example.org", "example.org", 443));
+        assert!(!matches("*.example.org", "evilexample.org", 443));
+        assert!(matches("*:*", "anything", 1));
+        assert!(matches("[::1]:80", "::1", 80));
+        for bad in ["", "exämple.org", "a b", "example.org:0", "example.org:70000", "*a.org", "a/b"] {
+            assert!(HostPattern::read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_short_flag_is_found_among_others() {
+        let matches = |pattern: &str, argument: &str| {
+            ArgumentPattern::read(pattern).expect("a pattern").matches(&Word::Known(argument.to_owned()))
+        };
+        assert_eq!(matches("--force|-f", "-xf"), Told::Yes);
+        assert_eq!(matches("--force|-f", "--force"), Told::Yes);
+        assert_eq!(matches("--force|-f", "--force=now"), Told::Yes);
+        assert_eq!(matches("--force|-f", "--force-with-lease"), Told::No);
+        assert_eq!(matches("-f", "--file"), Told::No);
+        assert_eq!(matches("-j", "-j4"), Told::Yes);
+    }
+
+    #[test]
+    fn many_stars_take_no_long_time() {
+        let pattern = "*a".repeat(200);
+        assert!(!wild(&pattern, &"a".repeat(20_000).replace("aaaaaaaaaa", "aaaaaaaaab")));
+    }
+}

@@ -1,0 +1,214 @@
+//! One rule: what it is about, and what it says.
+
+use model::{Action, Envelope, Resource, Ruling, WorkspaceMode};
+use shell::{Piece, Simple, Word};
+
+use crate::pattern::{ArgumentPattern, Care, Glob, HostPattern, PathPattern, Told};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    pub id: String,
+    /// `file:line`, or the name of a preset.
+    pub place: String,
+    pub actions: Vec<Action>,
+    /// All must hold.
+    pub conditions: Vec<Condition>,
+    pub then: Ruling,
+    pub why: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    Agent(Vec<Glob>),
+    Program(Vec<Glob>),
+    Arguments(Vec<ArgumentPattern>),
+    Without(Vec<ArgumentPattern>),
+    FedBy(Vec<String>),
+    Writes(bool),
+    Path(Vec<PathPattern>),
+    Host(Vec<HostPattern>),
+    Name(Vec<Glob>),
+    Language(Vec<String>),
+    /// The list of a section that says "only these": what is in none.
+    LanguageIsNot(Vec<String>),
+    LargerThan(u64),
+    Mode(WorkspaceMode),
+}
+
+/// What a rule is held against: the envelope, and of a command line one command.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    pub envelope: &'a Envelope,
+    pub command: Option<&'a Simple>,
+}
+
+impl Rule {
+    /// Whether it is about this.
+    pub fn matches(&self, part: Part<'_>) -> Told {
+        if !self.actions.contains(&part.envelope.action) {
+            return Told::No;
+        }
+        let care = if self.then == Ruling::Allow { Care::Exact } else { Care::Forgiving };
+        // The least of all: one condition that does not hold is enough.
+        let mut told = Told::Yes;
+        for condition in &self.conditions {
+            told = told.min(condition.holds(part, care));
+            if told == Told::No {
+                break;
+            }
+        }
+        told
+    }
+}
+
+impl Condition {
+    fn holds(&self, part: Part<'_>, care: Care) -> Told {
+        let Part { envelope, command } = part;
+        match self {
+            Condition::Agent(names) => {
+                let user = format!("user:{}", envelope.principal.user);
+                let known = envelope.principal.agent.iter().chain(std::iter::once(&user));
+                known.into_iter().any(|name| names.iter().any(|glob| glob.matches(name, care))).into()
+            }
+            Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, care)),
+            Condition::Arguments(wanted) => command.map_or(Told::No, |command| arguments(wanted, &command.arguments)),
+            Condition::Without(unwanted) => command.map_or(Told::No, |command| without(unwanted, &command.arguments)),
+            Condition::FedBy(programs) => command
+                .is_some_and(|command| command.fed_by.iter().any(|source| programs.iter().any(|name| name == source)))
+                .into(),
+            Condition::Writes(wanted) => command.is_some_and(|command| command.writes.is_empty() != *wanted).into(),
+            Condition::Path(patterns) => match (&envelope.resource, command) {
+                (Resource::Path(path), _) => {
+                    let workspaces = &envelope.context.workspaces;
+                    patterns.iter().any(|pattern| pattern.matches(path, workspaces, care)).into()
+                }
+                (_, Some(command)) => paths(patterns, command, envelope, care),
+                _ => Told::No,
+            },
+            Condition::Host(patterns) => match &envelope.resource {
+                Resource::Host { name, port } => patterns.iter().any(|pattern| pattern.matches(name, *port)).into(),
+                // A secret goes to a host; which port is the connection's question.
+                Resource::Secret { host, .. } => patterns.iter().any(|pattern| pattern.matches(host, 443)).into(),
+                _ => Told::No,
+            },
+            Condition::Name(globs) => match &envelope.resource {
+                Resource::Variable(name)
+                | Resource::Wall(name)
+                | Resource::Secret { name, .. }
+                | Resource::Artifact { name, .. } => globs.iter().any(|glob| glob.matches(name, care)).into(),
+                _ => Told::No,
+            },
+            Condition::Language(languages) => match &envelope.resource {
+                Resource::Code { language: Some(language), .. } => languages.contains(language).into(),
+                Resource::Code { language: None, .. } => Told::Maybe,
+                _ => Told::No,
+            },
+            Condition::LanguageIsNot(languages) => match &envelope.resource {
+                Resource::Code { language: Some(language), .. } => (!languages.contains(language)).into(),
+                // Nobody can tell that it is one of them.
+                Resource::Code { language: None, .. } => Told::Yes,
+                _ => Told::No,
+            },
+            Condition::LargerThan(most) => match &envelope.resource {
+                Resource::Code { bytes, .. } | Resource::Artifact { bytes, .. } => (bytes > most).into(),
+                _ => Told::No,
+            },
+            Condition::Mode(mode) => (envelope.context.workspace_mode == *mode).into(),
+        }
+    }
+}
+
+/// A program of this name, wherever it lies. But only the system's own is surely it: a rule that allows `git` does not
+/// allow `./git`. A program that is only known when it runs is no rule's: the reading says that it is unclear.
+fn program(names: &[Glob], command: &Simple, care: Care) -> Told {
+    let Some(name) = command.name() else { return Told::No };
+    if care == Care::Exact && !command.is_standard() {
+        return Told::No;
+    }
+    names.iter().any(|glob| glob.matches(name, care)).into()
+}
+
+/// Flags anywhere; other words in their order, whatever stands between.
+fn arguments(wanted: &[ArgumentPattern], given: &[Word]) -> Told {
+    let (flags, words): (Vec<_>, Vec<_>) = wanted.iter().partition(|pattern| pattern.is_flag());
+    let there = |pattern: &&ArgumentPattern| given.iter().map(|word| pattern.matches(word)).max().unwrap_or(Told::No);
+    let flags = flags.iter().map(there).min().unwrap_or(Told::Yes);
+    flags.min(in_order(&words, given))
+}
+
+/// With as many sure words as possible: what is only known when it runs stands in for one where nothing else does.
+fn in_order(wanted: &[&ArgumentPattern], given: &[Word]) -> Told {
+    // best[i]: how surely the first i patterns are found in what was read.
+    let mut best = vec![Told::No; wanted.len() + 1];
+    best[0] = Told::Yes;
+    for word in given {
+        for at in (0..wanted.len()).rev() {
+            let found = best[at].min(wanted[at].matches(word));
+            best[at + 1] = best[at + 1].max(found);
+        }
+    }
+    best[wanted.len()]
+}
+
+fn without(unwanted: &[ArgumentPattern], given: &[Word]) -> Told {
+    let found = unwanted.iter().flat_map(|pattern| given.iter().map(|word| pattern.matches(word))).max();
+    match found.unwrap_or(Told::No) {
+        Told::No => Told::Yes,
+        Told::Maybe => Told::Maybe,
+        Told::Yes => Told::No,
+    }
+}
+
+/// Any argument or redirection that is such a path, from where the command starts. Of what is only known when it runs,
+/// the known beginning counts: `$X` could be anything, and to ask about each would be to ask about everything. Files
+/// that must not be seen are the wall's business.
+fn paths(patterns: &[PathPattern], command: &Simple, envelope: &Envelope, care: Care) -> Told {
+    let words = command.arguments.iter().chain(&command.reads).chain(&command.writes);
+    let told = words.map(|word| {
+        let (known, whole) = beginning(word, &envelope.context.home);
+        // `--file=x` and `of=x` name x.
+        let value = known.split_once('=').map_or(known.as_str(), |(_, value)| value);
+        let full = from(&envelope.context.directory, value);
+        let found = patterns.iter().any(|pattern| pattern.matches(&full, &envelope.context.workspaces, care));
+        match (found, whole) {
+            (true, true) => Told::Yes,
+            (true, false) => Told::Maybe,
+            (false, _) => Told::No,
+        }
+    });
+    told.max().unwrap_or(Told::No)
+}
+
+/// What is known of its beginning, with the home put in; and whether that is all.
+fn beginning(word: &Word, home: &str) -> (String, bool) {
+    let Word::Partly { text, known, .. } = word else {
+        return (word.text().to_owned(), true);
+    };
+    let bare = text.trim_start_matches('"');
+    let at_home = ["~/", "$HOME", "${HOME}"].iter().any(|start| bare.starts_with(start)) || bare == "~";
+    let mut start = String::new();
+    for (place, piece) in known.iter().enumerate() {
+        match piece {
+            Piece::Text(text) => start += text,
+            Piece::Any if place == 0 && at_home => start += home,
+            Piece::Any => return (start, false),
+        }
+    }
+    (start, true)
+}
+
+/// By its letters: what a command names need not exist, and links are the wall's business.
+fn from(directory: &str, path: &str) -> String {
+    let full = if path.starts_with('/') { path.to_owned() } else { format!("{directory}/{path}") };
+    let mut names: Vec<&str> = Vec::new();
+    for name in full.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}

@@ -1,0 +1,219 @@
+//! Envelope → judgement: every rule of every voice is heard, and the strictest wins.
+//!
+//! A command line is heard command by command. These rules steer who is asked; the sandbox is the wall.
+
+use model::{Action, Envelope, Judgement, Reason, Resource, Ruling};
+use shell::{Reading, Simple};
+
+use crate::grants::{grant_for, grant_for_rule};
+use crate::pattern::Told;
+use crate::policy::{Policy, Voice};
+use crate::rule::{Part, Rule};
+
+impl Policy {
+    pub fn weigh(&self, envelope: &Envelope) -> Judgement {
+        if !envelope.is_sound() {
+            return Judgement::of(Vec::new(), || Reason {
+                rule: "envelope.sound".to_owned(),
+                why: format!("`{}` can't be done to `{}`", envelope.action, envelope.resource),
+                ..silence(envelope, String::new())
+            });
+        }
+        if envelope.action == Action::Exec {
+            return self.weigh_command(envelope);
+        }
+        Judgement::of(self.hear(Part { envelope, command: None }), || silence(envelope, envelope.resource.to_string()))
+    }
+
+    fn weigh_command(&self, envelope: &Envelope) -> Judgement {
+        // Where every voice says yes to whatever comes, nobody needs to know what it is.
+        if !self.voices.iter().any(Voice::is_particular) {
+            let part = Part { envelope, command: None };
+            return Judgement::of(self.hear(part), || silence(envelope, envelope.resource.to_string()));
+        }
+        let Reading { commands, unclear } = match &envelope.resource {
+            Resource::Command(words) => shell::of_words(words),
+            Resource::Shell(line) => shell::of_line(line),
+            _ => Reading { commands: Vec::new(), unclear: Vec::new() },
+        };
+        let mut reasons = Vec::new();
+        for command in &commands {
+            let heard = self.hear(Part { envelope, command: Some(command) });
+            // Silence about one command is not outweighed by a yes to another.
+            if heard.is_empty() {
+                reasons.push(silence(envelope, command.text.clone()));
+            }
+            reasons.extend(heard);
+            reasons.extend(self.inline_code(envelope, command));
+        }
+        for sentence in unclear {
+            reasons.push(Reason {
+                ruling: self.about_the_unknown(),
+                rule: "exec.unclear".to_owned(),
+                place: String::new(),
+                why: sentence,
+                action: Action::Exec,
+                about: envelope.resource.to_string(),
+                grant: "write the command out, without what is only known when it runs".to_owned(),
+            });
+        }
+        // One yes is enough to tell; every no and every question is told.
+        let judgement = Judgement::of(reasons, || silence(envelope, envelope.resource.to_string()));
+        without_repetition(judgement)
+    }
+
+    /// What all voices say about one part.
+    fn hear(&self, part: Part<'_>) -> Vec<Reason> {
+        self.voices.iter().flat_map(|voice| voice.says(part)).collect()
+    }
+
+    /// Code in the words of a command is code: languages and sizes count.
+    fn inline_code(&self, envelope: &Envelope, command: &Simple) -> Vec<Reason> {
+        let Some(code) = &command.code else { return Vec::new() };
+        let envelope = Envelope {
+            action: Action::Code,
+            resource: Resource::Code { language: Some(code.language.to_owned()), bytes: code.text.len() as u64 },
+            ..envelope.clone()
+        };
+        let reasons = self.hear(Part { envelope: &envelope, command: None });
+        // Whether commands may hold code at all is for rules on commands: a default for code is about code alone.
+        reasons.into_iter().filter(|reason| reason.rule != "defaults.code").collect()
+    }
+
+    /// Somebody has questions about commands, and this one can't be read.
+    fn about_the_unknown(&self) -> Ruling {
+        self.voices.iter().map(|voice| voice.default_for(Action::Exec)).max().flatten().unwrap_or(Ruling::Ask).max(Ruling::Ask)
+    }
+}
+
+impl Voice {
+    /// Has an opinion on some commands that it does not have on all.
+    fn is_particular(&self) -> bool {
+        let about = |rule: &Rule| rule.actions.contains(&Action::Exec) || rule.actions.contains(&Action::Code);
+        !self.foreign.is_empty()
+            || self.sheet.settings.languages.is_some()
+            || self.sheet.rules.iter().any(|rule| about(rule) && rule.then != Ruling::Allow)
+            || (self.default_for(Action::Exec).is_some_and(|ruling| ruling != Ruling::Allow)
+                && self.sheet.rules.iter().any(about))
+    }
+
+    fn default_for(&self, action: Action) -> Option<Ruling> {
+        self.sheet.defaults.get(&action).map(|(ruling, _)| *ruling)
+    }
+
+    /// Its rules; where none speaks, its default; else nothing.
+    fn says(&self, part: Part<'_>) -> Vec<Reason> {
+        let mut reasons: Vec<Reason> = self.sheet.rules.iter().filter_map(|rule| reason(rule, part)).collect();
+        reasons.extend(self.languages(part));
+        reasons.extend(self.foreign_rules(part));
+        if reasons.is_empty()
+            && let Some((ruling, place)) = self.sheet.defaults.get(&part.envelope.action)
+        {
+            let action = part.envelope.action;
+            let about = about(part);
+            let why = match ruling {
+                Ruling::Allow => format!("`{action}` is allowed where no rule says otherwise"),
+                Ruling::Ask => format!("a person decides on `{action}` where no rule does"),
+                Ruling::Deny => format!("`{action}` is denied where no rule allows it"),
+            };
+            reasons.push(Reason {
+                ruling: *ruling,
+                rule: format!("defaults.{action}"),
+                place: place.clone(),
+                why,
+                action,
+                grant: grant_for(part.envelope, &about),
+                about,
+            });
+        }
+        reasons
+    }
+
+    /// "Only these", summed up over all that the owner's files list.
+    fn languages(&self, part: Part<'_>) -> Option<Reason> {
+        let (listed, place) = self.sheet.settings.languages.as_ref()?;
+        let Resource::Code { language, .. } = &part.envelope.resource else { return None };
+        if language.as_ref().is_some_and(|language| listed.contains(language)) {
+            return None;
+        }
+        let said = language.as_deref().unwrap_or("a language that can't be told");
+        Some(Reason {
+            ruling: Ruling::Deny,
+            rule: "code.languages".to_owned(),
+            place: place.clone(),
+            why: format!("{said} is not among the languages that may be interpreted: {}", listed.join(", ")),
+            action: Action::Code,
+            about: part.envelope.resource.to_string(),
+            grant: format!("[code] languages = [\"{}\"]", language.as_deref().unwrap_or("…")),
+        })
+    }
+
+    fn foreign_rules(&self, part: Part<'_>) -> Vec<Reason> {
+        if self.foreign.is_empty() {
+            return Vec::new();
+        }
+        let one;
+        let envelope = match part.command {
+            None => part.envelope,
+            Some(command) => {
+                let words = std::iter::once(&command.program).chain(&command.arguments);
+                let words = words.map(|word| word.text().to_owned()).collect();
+                one = Envelope { resource: Resource::Command(words), ..part.envelope.clone() };
+                &one
+            }
+        };
+        self.foreign.iter().flat_map(|rules| rules.judge(envelope)).collect()
+    }
+}
+
+fn reason(rule: &Rule, part: Part<'_>) -> Option<Reason> {
+    let (ruling, why) = match (rule.matches(part), rule.then) {
+        (Told::No, _) | (Told::Maybe, Ruling::Allow) => return None,
+        (Told::Yes, then) => (then, rule.why.clone()),
+        // Nobody can tell before it runs, so somebody must.
+        (Told::Maybe, Ruling::Ask | Ruling::Deny) => {
+            (Ruling::Ask, format!("it may be this, which is only known when it runs: {}", rule.why))
+        }
+    };
+    Some(Reason {
+        ruling,
+        rule: rule.id.clone(),
+        place: rule.place.clone(),
+        why,
+        action: part.envelope.action,
+        about: about(part),
+        grant: grant_for_rule(rule),
+    })
+}
+
+fn about(part: Part<'_>) -> String {
+    part.command.map_or_else(|| part.envelope.resource.to_string(), |command| command.text.clone())
+}
+
+fn silence(envelope: &Envelope, about: String) -> Reason {
+    Reason {
+        ruling: Ruling::Deny,
+        rule: "silence".to_owned(),
+        place: String::new(),
+        why: format!("no rule and no default speaks of `{}`, and silence denies", envelope.action),
+        action: envelope.action,
+        grant: grant_for(envelope, &about),
+        about,
+    }
+}
+
+fn without_repetition(mut judgement: Judgement) -> Judgement {
+    let mut kept: Vec<Reason> = Vec::new();
+    for reason in judgement.reasons.drain(..) {
+        let is_news = match reason.ruling {
+            // What is allowed needs one reason, and none beside a no.
+            Ruling::Allow => kept.is_empty(),
+            _ => !kept.contains(&reason),
+        };
+        if is_news {
+            kept.push(reason);
+        }
+    }
+    judgement.reasons = kept;
+    judgement
+}
