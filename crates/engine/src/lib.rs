@@ -2,6 +2,7 @@
 //!
 //! Names no backend and no front-end: they are given to it.
 
+pub mod approvals;
 mod enclose;
 mod judge;
 mod layers;
@@ -15,13 +16,15 @@ use workspace::Workspaces;
 pub struct Engine {
     backends: Vec<Box<dyn Backend>>,
     workspaces: Workspaces,
+    approvals: approvals::Approvals,
     version: &'static str,
 }
 
 impl Engine {
     /// `backends`: the strongest first. `watch` is told of work that takes long.
     pub fn new(backends: Vec<Box<dyn Backend>>, watch: Box<dyn Watch>, version: &'static str) -> Engine {
-        Engine { backends, workspaces: Workspaces::of_the_user(watch), version }
+        let approvals = approvals::Approvals::of_the_user();
+        Engine { backends, workspaces: Workspaces::of_the_user(watch), approvals, version }
     }
 }
 
@@ -52,6 +55,10 @@ impl Service for Engine {
 
     fn sandboxes(&self) -> &dyn Sandboxes {
         self
+    }
+
+    fn approvals(&self) -> &dyn model::Approvals {
+        &self.approvals
     }
 }
 

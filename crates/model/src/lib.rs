@@ -3,6 +3,8 @@
 //! A [`Request`] is judged by a policy into a [`Verdict`]. An allowing verdict mints a [`Grant`]: the closed list
 //! of [`Powers`]. A [`Backend`] turns a grant into a [`Sandbox`]. What came of it is an [`Outcome`].
 
+pub mod agents;
+mod approvals;
 mod enforcement;
 mod envelope;
 mod grant;
@@ -15,14 +17,18 @@ pub mod units;
 mod verdict;
 mod workspace;
 
+pub use approvals::{
+    Answer, Approvals, Conversation, Decision, Given, LONGEST_QUESTION, LONGEST_REASON, LONGEST_VALUE, Offers, Parked,
+    Person, Standing,
+};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use request::{Asked, Request};
 pub use seams::{
-    Backend, BackendReport, BadRules, Diagnosis, Finding, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox, Sandboxes,
-    Service, Silence, Step, Watch,
+    Backend, BackendReport, BadRules, Diagnosis, Finding, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,
+    Sandboxes, Service, Silence, Step, Watch,
 };
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
 pub use workspace::{

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Reason, Request, SetupFailure, Stack, Strength,
-    Taken, Taking, Trouble,
+    Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Reason, Request, SetupFailure,
+    Stack, Strength, Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -18,6 +18,8 @@ pub trait Service {
     /// What this host can hold.
     fn diagnose(&self) -> Diagnosis;
     fn sandboxes(&self) -> &dyn Sandboxes;
+    /// Questions that wait for a person, and answers to them.
+    fn approvals(&self) -> &dyn Approvals;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.

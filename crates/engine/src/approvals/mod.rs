@@ -1,0 +1,241 @@
+//! Questions to people: parked in a folder, answered by a person's file in it, used once.
+//!
+//! Who answered is the kernel's word: the owner of the answer's file. What was answered is bound by a digest of what was
+//! shown, and to whom by a number that only the question's file and whoever waits know. Nothing inside a sandbox reaches
+//! the folder, and `belljar approve` does not serve a process that an agent started and that says so.
+//!
+//! What this does not hold: outside a sandbox a process can do whatever its user can, so an agent that runs there as you
+//! can hide its marks and answer as you. Where that matters, let root or another user approve (`approvers`): their files
+//! nobody else can make. And whoever may start programs outside a sandbox needs no answer of belljar's to do so.
+
+mod answer;
+mod folder;
+mod question;
+mod session;
+mod standing;
+mod users;
+mod wait;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::{
+    Answer, Approval, Decision, Given, Offers, Parked, Person, Question, Refusal, Ruling, Standing, Trouble, Watch,
+    agents,
+};
+
+use folder::Folder;
+use question::Parking;
+use users::Users;
+
+/// What reads bytes that others wrote. Not for use: for those who try it with all kinds of bytes.
+#[doc(hidden)]
+pub mod hostile {
+    pub use super::answer::read as answer;
+    pub use super::question::read as question;
+    pub use super::standing::read as standing;
+}
+
+/// What a policy says about asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How long somebody waits for an answer. No answer is a no.
+    pub timeout: Duration,
+    /// Names of users who may answer; none: the user who asks, and root.
+    pub approvers: Vec<String>,
+    /// Whether standing answers count, and can be given.
+    pub always: bool,
+}
+
+/// Where questions are parked and answers kept.
+#[derive(Clone, Debug)]
+pub struct Approvals {
+    /// Belljar's folder for state.
+    state: Option<PathBuf>,
+    /// Belljar's folder for settings.
+    settings: Option<PathBuf>,
+    /// Of the caller; nothing: our own.
+    environment: Option<Vec<(OsString, OsString)>>,
+}
+
+impl Approvals {
+    /// In the user's folders, by the usual variables.
+    pub fn of_the_user() -> Approvals {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let settings = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
+        Approvals {
+            state: workspace::state_folder(),
+            settings: settings.map(|folder| folder.join("belljar")),
+            environment: None,
+        }
+    }
+
+    /// In these folders, for a caller with these variables.
+    pub fn at(state: PathBuf, settings: PathBuf, environment: Vec<(OsString, OsString)>) -> Approvals {
+        Approvals { state: Some(state), settings: Some(settings), environment: Some(environment) }
+    }
+
+    /// Waits until a person answers, or the time is over. `watch` is told where to answer, and of answers that are none.
+    pub fn ask(
+        &self,
+        question: &Question,
+        terms: &Terms,
+        person: Option<&dyn Person>,
+        watch: &dyn Watch,
+    ) -> Result<Approval, Refusal> {
+        let refuse = |message: String, hint: &str| wait::refusal(question, message, hint, model::Retry::AfterApproval);
+        // A question is only about what asks: were something denied in it, or nothing asked, no yes would be one to it.
+        if question.reasons.is_empty() || question.reasons.iter().any(|reason| reason.ruling != Ruling::Ask) {
+            return Err(refuse("this is no question that a person can answer".to_owned(), "see `belljar explain`"));
+        }
+        if let Some((what, length)) = question.too_long() {
+            let message = format!("nobody can be asked about this: its {what} has {length} characters");
+            return Err(refuse(message, "put what is long in a file of the workspace, and run that"));
+        }
+        let trouble = |trouble: Trouble| refuse(trouble.message, &trouble.fix);
+        let users = Users::read().map_err(trouble)?;
+        let approvers = users.approvers(&terms.approvers);
+        if approvers.is_empty() {
+            let message = format!("nobody who may answer is a user here: {}", terms.approvers.join(", "));
+            return Err(refuse(message, "name users of this machine under `approvals.approvers`"));
+        }
+        let us = users::us();
+        // Standing answers are in a file of the asker's, so they are worth as much as the asker's own word.
+        let offers = Offers { session: session::current().is_some(), always: terms.always && approvers.contains(us) };
+        if offers.always
+            && let Some(settings) = &self.settings
+        {
+            match standing::load(settings, &approvers) {
+                Ok(entries) => {
+                    if let Some(by) = standing::covering(&entries, question) {
+                        return Ok(Approval { digest: question.digest.clone(), by });
+                    }
+                }
+                Err(trouble) => watch.warn(&format!("{trouble}; no standing answer counts until then")),
+            }
+        }
+        let folder = Folder::made(self.state.as_deref()).map_err(trouble)?;
+        question::sweep(&folder);
+        session::sweep(&folder);
+        let digest = question::digest(question);
+        if let Some(by) = session::answered(&folder, &digest, &approvers) {
+            return Ok(Approval { digest: question.digest.clone(), by: users.name(by) });
+        }
+        let parking = Parking { question, digest, approvers: approvers.names(&users), offers, timeout: terms.timeout };
+        let person = person.filter(|_| approvers.contains(us));
+        let heard = wait::until_answered(&folder, &parking, &approvers, person, watch)?;
+        let by = users.name(heard.by);
+        match heard.answer.decision {
+            Decision::Deny => return Err(wait::denied(question, &by, &heard.answer.reason)),
+            Decision::Always if heard.here && offers.always => {
+                let entries = standing::entries(question, &by);
+                let written = match &self.settings {
+                    Some(settings) => standing::add(settings, &entries),
+                    None => Err(no_settings()),
+                };
+                if let Err(trouble) = written {
+                    watch.warn(&format!("approved this time, but not written down: {trouble}"));
+                }
+            }
+            Decision::Once | Decision::Session | Decision::Always => {}
+        }
+        Ok(Approval { digest: question.digest.clone(), by })
+    }
+
+    /// The folder with the questions of a user, and of whom; nothing if there never was one.
+    fn folder_of(&self, of: Option<&str>) -> Result<Option<Folder>, Trouble> {
+        match of {
+            None => Folder::found(self.state.as_deref(), users::us()),
+            Some(name) => {
+                let users = Users::read()?;
+                let user = users.named(name).ok_or_else(|| Trouble {
+                    message: format!("there is no user `{name}`"),
+                    fix: "name one of this machine".to_owned(),
+                })?;
+                Folder::found(Some(&user.home.join(".local/state/belljar")), user.id)
+            }
+        }
+    }
+
+    /// Whether the caller may answer at all, whoever it is.
+    fn is_no_agent(&self) -> Result<(), Trouble> {
+        let environment = || self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
+        let who = if agents::is_inside(environment()) {
+            "a process inside a sandbox".to_owned()
+        } else if let Some(agent) = agents::detected(environment()) {
+            format!("the agent {agent}")
+        } else {
+            return Ok(());
+        };
+        Err(Trouble {
+            message: format!("{who} may not answer questions"),
+            fix: "answer in a terminal of your own".to_owned(),
+        })
+    }
+}
+
+impl model::Approvals for Approvals {
+    fn parked(&self, of: Option<&str>) -> Result<Vec<Parked>, Trouble> {
+        let Some(folder) = self.folder_of(of)? else { return Ok(Vec::new()) };
+        question::sweep(&folder);
+        let mut parked = question::list(&folder)?;
+        parked.iter_mut().for_each(|parked| parked.of = of.map(str::to_owned));
+        Ok(parked)
+    }
+
+    fn find(&self, which: &str, of: Option<&str>) -> Result<Option<Parked>, Trouble> {
+        let mut parked = self.parked(of)?;
+        if which == "last" {
+            return Ok(parked.pop());
+        }
+        parked.retain(|parked| !which.is_empty() && parked.id.starts_with(which));
+        if parked.len() > 1 {
+            let ids: Vec<&str> = parked.iter().map(|parked| parked.id.as_str()).collect();
+            return Err(Trouble {
+                message: format!("`{which}` may be {}", ids.join(" or ")),
+                fix: "write more of it".to_owned(),
+            });
+        }
+        Ok(parked.pop())
+    }
+
+    fn answer(&self, parked: &Parked, answer: &Answer) -> Result<Given, Trouble> {
+        self.is_no_agent()?;
+        let users = Users::read()?;
+        let us = users::us();
+        answer::may_be_given(parked, answer, &users, us)?;
+        let Some(folder) = self.folder_of(parked.of.as_deref())? else { return Ok(Given::TooLate) };
+        if answer.decision != Decision::Always {
+            return answer::give(&folder, parked, answer);
+        }
+        let settings = self.settings.as_deref().ok_or_else(no_settings)?;
+        // Before anything is answered: a file that can't be understood will not be written to.
+        standing::load_to_change(settings)?;
+        let given = answer::give(&folder, parked, answer)?;
+        if given == Given::Taken {
+            standing::add(settings, &standing::entries(&parked.question, &users.name(us)))?;
+        }
+        Ok(given)
+    }
+
+    fn would_stand(&self, parked: &Parked) -> Vec<Standing> {
+        let by = Users::read().map_or_else(|_| users::us().to_string(), |users| users.name(users::us()));
+        standing::entries(&parked.question, &by)
+    }
+
+    fn standing(&self) -> Result<Vec<Standing>, Trouble> {
+        self.settings.as_deref().map_or(Ok(Vec::new()), standing::load_to_change)
+    }
+
+    fn revoke(&self, which: &str) -> Result<Option<Standing>, Trouble> {
+        self.settings.as_deref().map_or(Ok(None), |settings| standing::revoke(settings, which))
+    }
+}
+
+fn no_settings() -> Trouble {
+    Trouble {
+        message: "there is no folder for settings: neither XDG_CONFIG_HOME nor HOME is set".to_owned(),
+        fix: "set HOME".to_owned(),
+    }
+}

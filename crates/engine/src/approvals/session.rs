@@ -1,0 +1,86 @@
+//! Answers that hold as long as the asker's session does: the files that people made, kept under the session's name.
+//!
+//! They stay files of whoever answered, so the kernel still says who that was.
+
+use model::Decision;
+
+use super::answer::{self, Expected};
+use super::folder::Folder;
+use super::users::Approvers;
+
+/// The session we are in: its leader by number and start, and this start of the machine. Nothing without a leader.
+pub fn current() -> Option<String> {
+    let leader = rustix::process::getsid(None).ok()?.as_raw_nonzero().get();
+    Some(format!("{leader}-{}-{}", started(leader)?, boot()?))
+}
+
+/// Whether the same was answered in this session already, and by whom.
+pub fn answered(folder: &Folder, digest: &str, approvers: &Approvers) -> Option<u32> {
+    let session = current()?;
+    let sessions = folder.sessions().ok()??;
+    let expected = Expected { digest, session: Some(&session), question: None };
+    let (answer, by) = answer::look(&sessions, &name(&session, digest), &expected, approvers).ok()??;
+    (answer.decision == Decision::Session).then_some(by)
+}
+
+/// The name of an answer that holds for a session.
+pub fn name(session: &str, digest: &str) -> String {
+    format!("{session}.{digest}")
+}
+
+/// Removes answers of sessions that have ended.
+pub fn sweep(folder: &Folder) {
+    let Ok(Some(sessions)) = folder.sessions() else { return };
+    let Ok(names) = sessions.names() else { return };
+    for name in names {
+        let session = name.split('.').next().unwrap_or_default();
+        if !goes_on(session) {
+            sessions.remove(&name);
+        }
+    }
+}
+
+fn goes_on(session: &str) -> bool {
+    let mut parts = session.splitn(3, '-');
+    let mut next = || parts.next().unwrap_or_default();
+    let (leader, start, booted) = (next(), next(), next());
+    let now = leader.parse().ok().and_then(started).map(|start| start.to_string());
+    now.as_deref() == Some(start) && boot().as_deref() == Some(booted)
+}
+
+/// When a process began, in the kernel's ticks since the machine did: with it, its number can't mean another.
+fn started(process: i32) -> Option<u64> {
+    let record = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+    // Its name may have anything in it, spaces and parentheses too; after it there are only numbers.
+    let after = record.iter().rposition(|byte| *byte == b')')?;
+    std::str::from_utf8(&record[after + 1..]).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+fn boot() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let id: String = id.chars().filter(char::is_ascii_hexdigit).collect();
+    (id.len() == 32).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_session_goes_on_and_others_have_ended() {
+        let session = current().expect("tests have a session");
+        assert!(goes_on(&session), "{session}");
+        let (leader, rest) = session.split_once('-').expect("three parts");
+        let (start, boot) = rest.split_once('-').expect("three parts");
+        let next: u64 = start.parse::<u64>().expect("a number") + 1;
+        for ended in [
+            format!("{leader}-{next}-{boot}"),
+            format!("{leader}-{start}-{}", "0".repeat(32)),
+            format!("2147483647-{start}-{boot}"),
+            String::new(),
+            "--".to_owned(),
+        ] {
+            assert!(!goes_on(&ended), "{ended}");
+        }
+    }
+}
