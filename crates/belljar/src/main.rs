@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use engine::Engine;
-use model::Backend;
+use engine::{Engine, Parts};
+use model::{Backend, RuleLanguage};
 
 /// musl's own gives every few pages back to the kernel and asks for them again: a tenth of all calls of a start.
 #[cfg(target_env = "musl")]
@@ -15,8 +15,19 @@ fn backends() -> Vec<Box<dyn Backend>> {
     vec![Box::new(native::Native::new())]
 }
 
+/// Every language that rules may be written in, besides our own. A new one is a line here.
+fn languages() -> Vec<Box<dyn RuleLanguage>> {
+    vec![]
+}
+
 fn main() -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
-    let engine = Engine::new(backends(), Box::new(cli::Terminal::default()), version);
+    let engine = Engine::new(Parts {
+        backends: backends(),
+        languages: languages(),
+        watch: Box::new(cli::Terminal::default()),
+        person: None,
+        version,
+    });
     ExitCode::from(cli::answer(std::env::args_os(), &engine, version))
 }

@@ -1,14 +1,27 @@
 //! From a grant to a sandbox: in the strongest backend that holds it, or not at all.
 
-use model::{Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack};
+use model::{Accepted, Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack};
 
 use crate::refused;
 
-pub fn choose<'a>(backends: &'a [Box<dyn Backend>], request: &Request) -> Result<&'a dyn Backend, Outcome> {
+pub fn choose<'a>(
+    backends: &'a [Box<dyn Backend>],
+    request: &Request,
+    accepted: &Accepted,
+) -> Result<&'a dyn Backend, Outcome> {
+    let strong = |backend: &&Box<dyn Backend>| backend.strength() >= accepted.minimum;
     let found = match &request.backend {
-        None => backends.first(),
+        None => backends.iter().find(strong),
         Some(name) => backends.iter().find(|backend| backend.name() == name),
     };
+    if found.is_none_or(|backend| !strong(&backend)) && (request.backend.is_none() || found.is_some()) {
+        let kind = accepted.minimum.name();
+        return Err(refused(
+            "isolation.minimum",
+            format!("the policy demands isolation by `{kind}` or stronger, which no backend here gives"),
+            "use a host that has one, or change `isolation.minimum` in the policy",
+        ));
+    }
     found.map(AsRef::as_ref).ok_or_else(|| {
         let names: Vec<_> = backends.iter().map(|backend| backend.name()).collect();
         crate::judge::usage(
@@ -24,7 +37,7 @@ pub fn in_the_strongest(
     grant: &Grant,
     stacks: &[Stack],
 ) -> Result<Box<dyn Sandbox>, Outcome> {
-    let backend = choose(backends, request)?;
+    let backend = choose(backends, request, grant.accepted())?;
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
     backend.open(grant, stacks, request.trace).map_err(Outcome::NotSetUp)

@@ -6,39 +6,59 @@ pub mod approvals;
 mod enclose;
 mod judge;
 mod layers;
+mod policies;
+mod rates;
 mod sandboxes;
 mod survey;
 mod toolchains;
+mod user;
 
-use model::{Backend, Diagnosis, Finding, Outcome, Plan, Refusal, Request, Sandboxes, Service, Watch};
+use model::{
+    Backend, Diagnosis, Finding, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Service, Watch,
+};
 use workspace::Workspaces;
 
 pub struct Engine {
     backends: Vec<Box<dyn Backend>>,
     workspaces: Workspaces,
     approvals: approvals::Approvals,
+    languages: Vec<Box<dyn RuleLanguage>>,
+    person: Option<Box<dyn Person>>,
     version: &'static str,
 }
 
+/// What an engine is put together from.
+pub struct Parts {
+    /// The strongest first.
+    pub backends: Vec<Box<dyn Backend>>,
+    /// That rules may be written in, besides our own.
+    pub languages: Vec<Box<dyn RuleLanguage>>,
+    /// Is told of work that takes long.
+    pub watch: Box<dyn Watch>,
+    /// Who can be asked here and now.
+    pub person: Option<Box<dyn Person>>,
+    pub version: &'static str,
+}
+
 impl Engine {
-    /// `backends`: the strongest first. `watch` is told of work that takes long.
-    pub fn new(backends: Vec<Box<dyn Backend>>, watch: Box<dyn Watch>, version: &'static str) -> Engine {
+    pub fn new(parts: Parts) -> Engine {
+        let Parts { backends, languages, watch, person, version } = parts;
         let approvals = approvals::Approvals::of_the_user();
-        Engine { backends, workspaces: Workspaces::of_the_user(watch), approvals, version }
+        Engine { backends, languages, workspaces: Workspaces::of_the_user(watch), approvals, person, version }
     }
 }
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
-        match judge::judge(request) {
-            Ok(grant) => layers::run(&self.backends, &self.workspaces, request, &grant, None),
+        match self.admit(request) {
+            Ok(admitted) => layers::run(&self.backends, &self.workspaces, request, &admitted.grant, None),
             Err(outcome) => outcome,
         }
     }
 
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {
-        let judged = judge::judge(request)?;
-        let backend = enclose::choose(&self.backends, request)?;
+        let judged = self.foresee(request)?;
+        let backend = enclose::choose(&self.backends, request, judged.accepted())?;
         let stacks = self.workspaces.preview(&layers::places(&judged));
         backend.plan(&judged, &stacks).map_err(Outcome::NotSetUp)
     }
@@ -59,6 +79,10 @@ impl Service for Engine {
 
     fn approvals(&self) -> &dyn model::Approvals {
         &self.approvals
+    }
+
+    fn policies(&self) -> &dyn Policies {
+        self
     }
 }
 

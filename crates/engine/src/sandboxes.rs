@@ -7,14 +7,14 @@ use model::{Changes, Collected, KeptSandbox, Outcome, Request, Sandboxes, Taken,
 
 use crate::judge::usage;
 use crate::survey::by_letter;
-use crate::{Engine, judge, layers};
+use crate::{Engine, layers};
 
 impl Sandboxes for Engine {
     fn create(&self, request: &Request, name: Option<&str>) -> Result<KeptSandbox, Outcome> {
         // Judged as if something harmless ran in it: what may not be granted is found out now, not at its first use.
         let request = Request { command: vec!["/bin/true".into()], ..request.clone() };
-        let grant = judge::judge(&request)?;
-        let places = layers::places(&grant);
+        let admitted = self.admit(&request)?;
+        let places = layers::places(&admitted.grant);
         if places.is_empty() {
             return Err(usage(
                 "there is no workspace whose changes could be kept".to_owned(),
@@ -30,8 +30,8 @@ impl Sandboxes for Engine {
             Ok(request) => request,
             Err(trouble) => return layers::not_set_up(trouble),
         };
-        match judge::judge(&request) {
-            Ok(grant) => layers::run(&self.backends, &self.workspaces, &request, &grant, Some(which)),
+        match self.admit(&request) {
+            Ok(admitted) => layers::run(&self.backends, &self.workspaces, &request, &admitted.grant, Some(which)),
             Err(outcome) => outcome,
         }
     }

@@ -110,6 +110,13 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
     })
 }
 
+/// Where a request would work, for those who look for a project's policy.
+pub fn workspace_folders(request: &Request) -> Result<Vec<PathBuf>, Outcome> {
+    let directory = current_directory()?;
+    let named = named_workspaces(&directory, request)?;
+    Ok(if named.is_empty() { vec![directory] } else { named.into_iter().map(|place| place.path).collect() })
+}
+
 /// Where the caller is; or, where that is not part of a workspace that was named, in the first of them.
 fn start_in(directory: &Path, request: &Request) -> Result<PathBuf, Outcome> {
     let named = named_workspaces(directory, request)?;

@@ -11,6 +11,7 @@ mod grant;
 pub mod names;
 mod outcome;
 pub mod paths;
+mod policies;
 mod request;
 mod seams;
 pub mod units;
@@ -25,6 +26,9 @@ pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
+pub use policies::{
+    Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine,
+};
 pub use request::{Asked, Request};
 pub use seams::{
     Backend, BackendReport, BadRules, Diagnosis, Finding, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,

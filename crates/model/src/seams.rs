@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Reason, Request, SetupFailure,
+    Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies, Reason, Request, SetupFailure,
     Stack, Strength, Taken, Taking, Trouble,
 };
 
@@ -20,6 +20,7 @@ pub trait Service {
     fn sandboxes(&self) -> &dyn Sandboxes;
     /// Questions that wait for a person, and answers to them.
     fn approvals(&self) -> &dyn Approvals;
+    fn policies(&self) -> &dyn Policies;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.

@@ -19,7 +19,7 @@ mod weigh;
 pub use compile::{LANGUAGES, Owner};
 pub use credentials::{LOOSE, OFTEN_LINKED, STORES, below as store_below};
 pub use facts::{Facts, Located};
-pub use judge::judge;
+pub use judge::{envelopes, judge};
 pub use pattern::{Care, PathPattern};
 pub use policy::{Approving, Found, Policy, Project, Voice};
 pub use presets::{names as preset_names, text as preset};

@@ -62,6 +62,7 @@ pub struct Approving {
     pub always: bool,
 }
 
+const BUILT_IN: &str = "built-in";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Levels, one of which everything else is laid over.
 const LEVELS: [&str; 3] = ["locked", "balanced", "open"];
@@ -82,7 +83,7 @@ impl Policy {
         let sheet = Sheet { defaults, ..Sheet::default() };
         Policy {
             voices: vec![Voice { owner: Owner::User, sheet, foreign: Vec::new() }],
-            revision: "built-in".to_owned(),
+            revision: BUILT_IN.to_owned(),
             notes: Vec::new(),
         }
     }
@@ -139,6 +140,11 @@ impl Policy {
             foreign: Vec::new(),
             revision: String::new(),
         })
+    }
+
+    /// No file has a say.
+    pub fn is_built_in(&self) -> bool {
+        self.revision == BUILT_IN
     }
 
     /// The lowest ceilings of all voices.

@@ -20,7 +20,7 @@ mod terminal;
 
 use std::cell::OnceCell;
 
-use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFailure, Stack, Wall};
+use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFailure, Stack, Strength, Wall};
 
 use host::Host;
 use plan::Mode;
@@ -76,6 +76,10 @@ impl Native {
 }
 
 impl Backend for Native {
+    fn strength(&self) -> Strength {
+        Strength::Namespaces
+    }
+
     fn name(&self) -> &'static str {
         "native"
     }

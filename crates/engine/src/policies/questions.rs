@@ -1,0 +1,372 @@
+//! Questions about policies: what would it say, what is in force, what would another one change?
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use model::{
+    Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Outcome, Policies, PolicyFile, Principal,
+    Remark, Replay, Resource, Said, Trouble, agents,
+};
+use policy::{LANGUAGES, Owner, Policy};
+
+use super::{Loaded, Trust, config_folders, load, project, read_existing, recorded};
+use crate::Engine;
+use crate::survey::by_letter;
+use crate::user::User;
+
+/// Code longer than this is not looked at further: no policy allows it.
+const LONGEST_LINE: u64 = 256;
+
+impl Policies for Engine {
+    fn check(&self, asked: &Check, agent: Option<&str>, candidate: Option<&Path>) -> Result<Checked, Trouble> {
+        let here = Here::look(agent)?;
+        let loaded = self.load_here(&here, candidate)?;
+        let envelope = here.envelope(asked)?;
+        let judgement = loaded.policy.weigh(&envelope);
+        Ok(Checked { judgement, envelope, revision: loaded.policy.revision })
+    }
+
+    fn show(&self) -> Result<InForce, Trouble> {
+        let here = Here::look(None)?;
+        let Loaded { policy, files, .. } = self.load_here(&here, None)?;
+        Ok(InForce { revision: policy.revision.clone(), voices: policy.said(), notes: policy.notes, files })
+    }
+
+    fn lint(&self, file: Option<&Path>) -> Result<Vec<Remark>, Trouble> {
+        let here = Here::look(None)?;
+        match file {
+            Some(file) => {
+                let text = read_existing(&here.full(file)).map_err(trouble)?;
+                let home = here.user.home.clone().unwrap_or_else(|| PathBuf::from("/"));
+                let owner = if file.file_name() == Some(OsStr::new(super::PROJECT)) { Owner::Project } else { Owner::User };
+                Ok(policy::lint(text.source(), &home.to_string_lossy(), owner))
+            }
+            None => match load(&self.languages, &here.user, &here.folders, None) {
+                Ok(loaded) => Ok(loaded.policy.remarks()),
+                Err(outcome) => {
+                    let Trouble { message, fix: _ } = trouble(outcome);
+                    let (place, message) = split_place(&message);
+                    Ok(vec![Remark { is_error: true, place, message }])
+                }
+            },
+        }
+    }
+
+    fn schema(&self, language: Option<&str>) -> Result<&'static str, Trouble> {
+        let Some(name) = language else { return Ok(policy::SCHEMA) };
+        let found = self.languages.iter().find(|language| language.name() == name);
+        found.map(|language| language.schema()).ok_or_else(|| {
+            let names: Vec<_> = self.languages.iter().map(|language| language.name()).collect();
+            Trouble {
+                message: format!("there is no rule language `{}`", name.escape_debug()),
+                fix: format!("the languages are: {}", names.join(", ")),
+            }
+        })
+    }
+
+    fn compare(&self, candidate: &Path) -> Result<Comparison, Trouble> {
+        let here = Here::look(None)?;
+        let now = lines(&self.load_here(&here, None)?.policy);
+        let then = lines(&self.load_here(&here, Some(candidate))?.policy);
+        let missing = |from: &[String], other: &[String]| {
+            from.iter().filter(|line| !other.contains(line)).cloned().collect::<Vec<_>>()
+        };
+        Ok(Comparison { only_now: missing(&now, &then), only_then: missing(&then, &now) })
+    }
+
+    fn replay(&self, candidate: &Path, recording: Option<&Path>) -> Result<Replay, Trouble> {
+        let here = Here::look(None)?;
+        let now = self.load_here(&here, None)?.policy;
+        let then = self.load_here(&here, Some(candidate))?.policy;
+        let mut replay = Replay::default();
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        let mut order: Vec<Envelope> = Vec::new();
+        for (line, envelope) in read_recorded(&here, recording)? {
+            replay.replayed += 1;
+            let times = seen.entry(line).or_default();
+            *times += 1;
+            if *times == 1 {
+                order.push(envelope);
+            }
+        }
+        for envelope in order {
+            let (before, after) = (now.weigh(&envelope), then.weigh(&envelope));
+            if before.ruling == after.ruling {
+                continue;
+            }
+            // What made it so: the new strictest word, or the old one that is gone.
+            let told = if after.ruling > before.ruling { &after.reasons[0] } else { &before.reasons[0] };
+            let line = serde_json::to_string(&envelope).unwrap_or_default();
+            let changed = Changed {
+                now: before.ruling,
+                then: after.ruling,
+                rule: told.rule.clone(),
+                place: told.place.clone(),
+                why: told.why.clone(),
+                times: seen.get(&line).copied().unwrap_or(1),
+                envelope,
+            };
+            if after.ruling > before.ruling { replay.newly_denied.push(changed) } else { replay.newly_allowed.push(changed) }
+        }
+        Ok(replay)
+    }
+
+    fn trust(&self, folder: &Path) -> Result<PathBuf, Trouble> {
+        let (here, file, text) = project_file(folder)?;
+        // Read as what it will be: nobody trusts what can't be understood.
+        let home = here.user.home.clone().unwrap_or_else(|| PathBuf::from("/"));
+        let remarks = policy::lint(text.source(), &home.to_string_lossy(), Owner::Project);
+        if let Some(error) = remarks.into_iter().find(|remark| remark.is_error) {
+            return Err(Trouble {
+                message: format!("{}: {}", error.place, error.message),
+                fix: "mend it before you trust it".to_owned(),
+            });
+        }
+        may_trust()?;
+        let folders = config_folders(&here.user);
+        let mut trust = Trust::read(&folders).map_err(trouble)?;
+        trust.set(&folders, &file, Some(&text.text))?;
+        Ok(file)
+    }
+
+    fn distrust(&self, folder: &Path) -> Result<PathBuf, Trouble> {
+        let (here, file, _) = project_file(folder)?;
+        let folders = config_folders(&here.user);
+        let mut trust = Trust::read(&folders).map_err(trouble)?;
+        if !trust.knows(&file) {
+            return Err(Trouble {
+                message: format!("`{}` is not trusted", file.display()),
+                fix: "nothing to do".to_owned(),
+            });
+        }
+        trust.set(&folders, &file, None)?;
+        Ok(file)
+    }
+}
+
+/// Whoever asks for more can't grant it to themselves.
+fn may_trust() -> Result<(), Trouble> {
+    let who = if agents::is_inside(std::env::vars_os()) {
+        "a process inside a sandbox".to_owned()
+    } else if let Some(agent) = agents::detected(std::env::vars_os()) {
+        format!("the agent {agent}")
+    } else {
+        return Ok(());
+    };
+    Err(Trouble {
+        message: format!("{who} may not trust a project's policy"),
+        fix: "do it in a terminal of your own".to_owned(),
+    })
+}
+
+impl Engine {
+    fn load_here(&self, here: &Here, candidate: Option<&Path>) -> Result<Loaded, Trouble> {
+        let candidate = candidate.map(|file| here.full(file));
+        load(&self.languages, &here.user, &here.folders, candidate.as_deref()).map_err(trouble)
+    }
+}
+
+fn project_file(folder: &Path) -> Result<(Here, PathBuf, super::Text), Trouble> {
+    let here = Here::look(None)?;
+    let folder = std::fs::canonicalize(here.full(folder)).map_err(|error| Trouble {
+        message: format!("cannot find `{}`: {error}", folder.display()),
+        fix: "name a project's folder".to_owned(),
+    })?;
+    let found = project(&folder).map_err(trouble)?;
+    let (file, text) = found.ok_or_else(|| Trouble {
+        message: format!("there is no `{}` in `{}` or above it", super::PROJECT, folder.display()),
+        fix: "go to the project, or name its folder".to_owned(),
+    })?;
+    Ok((here, file, text))
+}
+
+/// Who asks, and where.
+struct Here {
+    user: User,
+    agent: Option<String>,
+    directory: PathBuf,
+    folders: Vec<PathBuf>,
+}
+
+impl Here {
+    fn look(agent: Option<&str>) -> Result<Here, Trouble> {
+        let directory = std::env::current_dir().and_then(std::fs::canonicalize).map_err(|error| Trouble {
+            message: format!("the current folder can't be found: {error}"),
+            fix: "change to a folder that exists and that you may enter".to_owned(),
+        })?;
+        let agent = agent.map(str::to_owned).or_else(|| agents::detected(std::env::vars_os()));
+        Ok(Here { user: User::of_the_process(), agent, folders: vec![directory.clone()], directory })
+    }
+
+    fn full(&self, path: &Path) -> PathBuf {
+        by_letter(&self.directory.join(path))
+    }
+
+    fn envelope(&self, asked: &Check) -> Result<Envelope, Trouble> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let (action, resource) = match asked {
+            Check::Line(line) => (Action::Exec, Resource::Shell(line.clone())),
+            Check::Words(words) => {
+                let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+                (Action::Exec, Resource::Command(words))
+            }
+            Check::Code { file, language } => (Action::Code, code(&self.full(file), language.as_deref())?),
+            Check::Read(path) => (Action::Read, Resource::Path(text(&real(&self.full(path))))),
+            Check::Write(path) => (Action::Write, Resource::Path(text(&real(&self.full(path))))),
+            Check::Commit(path) => (Action::Commit, Resource::Path(text(&real(&self.full(path))))),
+            Check::Host { name, port } => (Action::Connect, Resource::Host { name: name.clone(), port: *port }),
+        };
+        let context = Context {
+            directory: text(&self.directory),
+            home: self.user.home.as_deref().map(text).unwrap_or_default(),
+            workspaces: vec![text(&self.directory)],
+            workspace_mode: Default::default(),
+        };
+        let principal = Principal { user: self.user.name.clone(), agent: self.agent.clone() };
+        Ok(Envelope { principal, action, resource, context })
+    }
+}
+
+/// Free of links as far as it exists: a rule on a path is a rule on what it leads to.
+fn real(path: &Path) -> PathBuf {
+    let found = path.ancestors().find_map(|around| {
+        let real = std::fs::canonicalize(around).ok()?;
+        Some(real.join(path.strip_prefix(around).ok()?))
+    });
+    // `join` of nothing leaves a slash at the end.
+    found.map_or_else(|| path.to_owned(), |path| by_letter(&path))
+}
+
+fn code(file: &Path, said: Option<&str>) -> Result<Resource, Trouble> {
+    let cannot = |error: std::io::Error| Trouble {
+        message: format!("cannot read `{}`: {error}", file.display()),
+        fix: "name a file with code".to_owned(),
+    };
+    if let Some(said) = said
+        && !LANGUAGES.contains(&said)
+    {
+        return Err(Trouble {
+            message: format!("`{}` is no language", said.escape_debug()),
+            fix: format!("the languages are: {}", LANGUAGES.join(", ")),
+        });
+    }
+    let opened = std::fs::File::open(file).map_err(cannot)?;
+    let bytes = opened.metadata().map_err(cannot)?.len();
+    let mut start = Vec::new();
+    opened.take(LONGEST_LINE).read_to_end(&mut start).map_err(cannot)?;
+    let language = said.or_else(|| by_name(file)).or_else(|| by_first_line(&start));
+    Ok(Resource::Code { language: language.map(str::to_owned), bytes })
+}
+
+fn by_name(file: &Path) -> Option<&'static str> {
+    Some(match file.extension()?.to_str()? {
+        "py" | "pyi" => "python",
+        "js" | "mjs" | "cjs" | "jsx" => "node",
+        "ts" | "mts" | "cts" | "tsx" => "typescript",
+        "sh" | "bash" => "shell",
+        "fish" => "fish",
+        "rb" => "ruby",
+        "pl" | "pm" => "perl",
+        "php" => "php",
+        "lua" => "lua",
+        "go" => "go",
+        "rs" => "rust",
+        "java" => "java",
+        "r" | "R" => "r",
+        "jl" => "julia",
+        "ex" | "exs" => "elixir",
+        "awk" => "awk",
+        _ => return None,
+    })
+}
+
+/// `#!/usr/bin/env python3` and the like.
+fn by_first_line(start: &[u8]) -> Option<&'static str> {
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let mut words = line.split_whitespace();
+    let mut program = words.next()?.rsplit('/').next()?;
+    if program == "env" {
+        program = words.find(|word| !word.starts_with('-') && !word.contains('='))?.rsplit('/').next()?;
+    }
+    Some(match program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.') {
+        "python" | "pypy" => "python",
+        "node" | "nodejs" | "bun" => "node",
+        "deno" | "tsx" | "ts-node" => "typescript",
+        "sh" | "bash" | "dash" | "zsh" | "ksh" => "shell",
+        "fish" => "fish",
+        "ruby" => "ruby",
+        "perl" => "perl",
+        "php" => "php",
+        "lua" | "luajit" => "lua",
+        "Rscript" => "r",
+        "julia" => "julia",
+        "elixir" => "elixir",
+        "awk" | "gawk" | "mawk" => "awk",
+        _ => return None,
+    })
+}
+
+fn read_recorded(here: &Here, recording: Option<&Path>) -> Result<Vec<(String, Envelope)>, Trouble> {
+    let files = match recording {
+        Some(file) => vec![here.full(file)],
+        None => recorded::files().into_iter().filter(|file| file.exists()).collect(),
+    };
+    let mut envelopes = Vec::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file).map_err(|error| Trouble {
+            message: format!("cannot read `{}`: {error}", file.display()),
+            fix: "name a file with an envelope on each line".to_owned(),
+        })?;
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let envelope: Envelope = serde_json::from_str(line).map_err(|error| Trouble {
+                message: format!("{}:{}: this is no envelope: {error}", file.display(), number + 1),
+                fix: "take the `envelope` that `belljar check --json` prints".to_owned(),
+            })?;
+            envelopes.push((serde_json::to_string(&envelope).unwrap_or_default(), envelope));
+        }
+    }
+    if envelopes.is_empty() {
+        return Err(Trouble {
+            message: "nothing was recorded that could be replayed".to_owned(),
+            fix: "run something with a policy in force, or name a file with `--envelopes`".to_owned(),
+        });
+    }
+    Ok(envelopes)
+}
+
+fn lines(policy: &Policy) -> Vec<String> {
+    let said = policy.said();
+    said.iter().flat_map(|Said { owner, lines }| lines.iter().map(move |line| format!("{owner}: {}", line.text))).collect()
+}
+
+fn trouble(outcome: Outcome) -> Trouble {
+    match outcome {
+        Outcome::NotSetUp(failure) => Trouble { message: failure.message, fix: failure.fix },
+        Outcome::Refused(refusal) => Trouble { message: refusal.message, fix: refusal.hint },
+        Outcome::NotStarted(failure) => Trouble { message: failure.message, fix: failure.fix },
+        Outcome::Ran(_) => Trouble { message: "it ran".to_owned(), fix: String::new() },
+    }
+}
+
+/// `file:line: message` as place and message.
+fn split_place(message: &str) -> (String, String) {
+    let mut parts = message.splitn(3, ": ");
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(place), Some(rest), None) if place.contains(':') => (place.to_owned(), rest.to_owned()),
+        (Some(place), Some(first), Some(rest)) if place.contains(':') => (place.to_owned(), format!("{first}: {rest}")),
+        _ => (String::new(), message.to_owned()),
+    }
+}
+
+/// What is in force, file by file.
+pub fn files(managed: Option<&str>, own: &[&str], projects: &[(&str, bool)], foreign: &[(&str, Owner)]) -> Vec<PolicyFile> {
+    let file = |file: &str, owner, trusted| PolicyFile { file: file.to_owned(), owner, trusted };
+    let managed = managed.into_iter().map(|name| file(name, "managed", None));
+    let own = own.iter().map(|name| file(name, "user", None));
+    let projects = projects.iter().map(|(name, trusted)| file(name, "project", Some(*trusted)));
+    let foreign = foreign.iter().map(|(name, owner)| file(name, owner.name(), None));
+    managed.chain(own).chain(projects).chain(foreign).collect()
+}

@@ -1,0 +1,46 @@
+//! What was asked for, kept for `belljar policy test`: a line for each envelope. No record of what happened: that is the
+//! ledger's.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use model::{Envelope, Watch};
+
+const FILE: &str = "envelopes.jsonl";
+/// Then it becomes the older one, and another begins.
+const LARGEST: u64 = 1 << 20;
+
+pub fn files() -> Vec<PathBuf> {
+    let Some(state) = workspace::state_folder() else { return Vec::new() };
+    vec![state.join(format!("{FILE}.old")), state.join(FILE)]
+}
+
+/// Nobody's safety rests on this, so a run does not end for want of it; but it is said.
+pub fn write(envelopes: &[Envelope], watch: &dyn Watch) {
+    let [old, file] = files().try_into().unwrap_or_default();
+    if let Err(error) = append(envelopes, &file, &old) {
+        watch.warn(&format!("cannot keep what was asked for `belljar policy test`: {error}"));
+    }
+}
+
+fn append(envelopes: &[Envelope], path: &PathBuf, old: &PathBuf) -> std::io::Result<()> {
+    let mut lines = Vec::new();
+    for envelope in envelopes {
+        serde_json::to_writer(&mut lines, envelope)?;
+        lines.push(b'\n');
+    }
+    let folder = path.parent().filter(|folder| !folder.is_dir());
+    if let Some(folder) = folder {
+        use std::os::unix::fs::DirBuilderExt;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    // One call, at the end: lines of several processes stay whole.
+    let mut file = File::options().append(true).create(true).mode(0o600).open(path)?;
+    file.write_all(&lines)?;
+    if file.metadata()?.len() > LARGEST {
+        std::fs::rename(path, old)?;
+    }
+    Ok(())
+}
