@@ -1,0 +1,342 @@
+//! Tree → commands: who runs, with what, and whose output reaches whom.
+
+use crate::parse::{Tree, tree};
+use crate::simple::{last_part, shown};
+use crate::tree::{Command, Compound, Flows, Kind, List, Plain, Redirect, Run, Target, Written};
+use crate::{DEEPEST, LONGEST, Reading, Simple, Word};
+
+/// More commands than this are not listed.
+const MOST_COMMANDS: usize = 10_000;
+/// Names that are remembered of those that feed a pipe.
+const MOST_NAMES: usize = 32;
+/// Words that nothing has to be unwrapped of are read up to this length in all.
+const MOST_WORDS: usize = 8 * LONGEST;
+
+pub(crate) fn line(line: &str) -> Reading {
+    let mut reader = Reader::default();
+    reader.line(line, &Around::default(), true);
+    reader.reading()
+}
+
+pub(crate) fn words(words: &[String]) -> Reading {
+    let mut reader = Reader::default();
+    if words.iter().map(String::len).sum::<usize>() > MOST_WORDS {
+        reader.doubt("the words are too long to be read".to_owned());
+    } else if words.iter().any(|word| word.contains('\0')) {
+        reader.doubt("a word holds a zero byte".to_owned());
+    } else {
+        let given = words.iter().map(|word| Given::of(Word::Known(word.clone()))).collect();
+        reader.start(given, Vec::new(), &Around::default());
+    }
+    reader.reading()
+}
+
+#[derive(Default)]
+pub(crate) struct Reader {
+    pub(crate) commands: Vec<Simple>,
+    unclear: Vec<String>,
+    /// Names that `alias` gave a meaning.
+    pub(crate) aliases: Vec<String>,
+    /// Variables whose value came from programs, and these programs' names.
+    sources: Vec<(String, Vec<String>)>,
+    /// Variables that change what later commands do.
+    lasting: Vec<(String, Word)>,
+    /// Bytes read so far. Code within code is read again, so it counts again.
+    read: usize,
+}
+
+/// A word and the programs whose output is in it.
+#[derive(Clone)]
+pub(crate) struct Given {
+    pub word: Word,
+    pub from: Vec<String>,
+}
+
+impl Given {
+    pub(crate) fn of(word: Word) -> Given {
+        Given { word, from: Vec::new() }
+    }
+}
+
+/// What a command finds around it.
+#[derive(Clone, Default)]
+pub(crate) struct Around {
+    pub depth: usize,
+    pub through: Vec<String>,
+    /// Programs whose output is its input.
+    pub feeding: Vec<String>,
+    /// The text that is its input.
+    pub document: Option<Given>,
+    pub writes: Vec<Word>,
+    pub reads: Vec<Word>,
+}
+
+impl Around {
+    /// The same, behind `wrapper`.
+    pub(crate) fn behind(&self, wrapper: impl Into<String>) -> Around {
+        let mut around = self.clone();
+        around.depth += 1;
+        around.through.push(wrapper.into());
+        around
+    }
+}
+
+impl Reader {
+    fn reading(self) -> Reading {
+        Reading { commands: self.commands, unclear: self.unclear }
+    }
+
+    pub(crate) fn doubt(&mut self, sentence: String) {
+        if self.unclear.len() < MOST_NAMES && !self.unclear.contains(&sentence) {
+            self.unclear.push(sentence);
+        }
+    }
+
+    /// Reads `text` as a line. Other shells than bash read some of it in another way.
+    pub(crate) fn line(&mut self, text: &str, around: &Around, is_bash: bool) {
+        self.read += text.len();
+        if text.len() > LONGEST || self.read > 4 * LONGEST {
+            return self.doubt(format!("it is longer than {} KiB", LONGEST / 1024));
+        }
+        if text.contains('\0') {
+            return self.doubt("it holds a zero byte".to_owned());
+        }
+        let Tree { list, documents, odd, only_bash, stop } = tree(text, around.depth);
+        self.list(&list, &documents, around);
+        odd.into_iter().for_each(|sentence| self.doubt(sentence));
+        if only_bash && !is_bash {
+            self.doubt("not every shell reads `[[` and `((` as bash does".to_owned());
+        }
+        if let Some(stop) = stop {
+            self.doubt(stop);
+        }
+    }
+
+    fn list(&mut self, list: &List, documents: &[Written], around: &Around) {
+        for pipeline in list {
+            let mut flowing = around.feeding.clone();
+            for (place, command) in pipeline.iter().enumerate() {
+                let first = self.commands.len();
+                if place == 0 {
+                    self.command(command, documents, around);
+                } else {
+                    let mut piped = around.clone();
+                    piped.feeding.clone_from(&flowing);
+                    piped.document = None;
+                    self.command(command, documents, &piped);
+                }
+                self.names_since(first, &mut flowing);
+            }
+        }
+    }
+
+    /// Adds the base names of the commands found since there were `first`.
+    fn names_since(&self, first: usize, names: &mut Vec<String>) {
+        for simple in self.commands.iter().skip(first) {
+            if names.len() >= MOST_NAMES {
+                return;
+            }
+            let name = simple.name().unwrap_or_else(|| last_part(simple.program.text()));
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command, documents: &[Written], around: &Around) {
+        match command {
+            Command::Simple(plain) => self.plain(plain, documents, around),
+            Command::Compound(compound) => self.compound(compound, documents, around),
+        }
+    }
+
+    fn compound(&mut self, compound: &Compound, documents: &[Written], around: &Around) {
+        let Compound { variable, words, bodies, redirects } = compound;
+        let mut from = Vec::new();
+        for word in words {
+            merge(&mut from, self.given(word, documents, around).from);
+        }
+        if let Some(variable) = variable {
+            self.remember(variable, from);
+        }
+        let mut inner = around.clone();
+        let out = self.redirects(redirects, documents, &mut inner);
+        let first = self.commands.len();
+        for body in bodies {
+            self.list(body, documents, &inner);
+        }
+        self.fed(&out, first, documents, around);
+    }
+
+    fn plain(&mut self, plain: &Plain, documents: &[Written], around: &Around) {
+        let Plain { assignments, words, redirects } = plain;
+        let mut out: Vec<&Run> = Vec::new();
+        let mut set = Vec::new();
+        for (name, value) in assignments {
+            let value = self.given(value, documents, around);
+            self.remember(name, value.from);
+            set.push((name.clone(), value.word));
+        }
+        let mut given = Vec::with_capacity(words.len());
+        for word in words {
+            out.extend(word.runs.iter().filter(|run| run.flows == Flows::Out));
+            given.push(self.given(word, documents, around));
+        }
+        let mut inner = around.clone();
+        out.extend(self.redirects(redirects, documents, &mut inner));
+        let first = self.commands.len();
+        if given.is_empty() {
+            set.iter().for_each(|(name, value)| self.keep(name, value));
+            if !redirects.is_empty() {
+                given.push(Given::of(Word::Known(":".to_owned())));
+            }
+        }
+        if !given.is_empty() {
+            self.start(given, set, &inner);
+        }
+        self.fed(&out, first, documents, around);
+    }
+
+    /// What stands in `>(…)` reads what the commands since `first` print.
+    fn fed(&mut self, out: &[&Run], first: usize, documents: &[Written], around: &Around) {
+        if out.is_empty() {
+            return;
+        }
+        let mut feeding = around.feeding.clone();
+        self.names_since(first, &mut feeding);
+        let inner = Around { depth: around.depth, through: around.through.clone(), feeding, ..Around::default() };
+        for run in out {
+            self.list(&run.list, documents, &inner);
+        }
+    }
+
+    /// Puts redirections into what is around; returns what would read from them.
+    fn redirects<'t>(&mut self, redirects: &'t [Redirect], documents: &[Written], around: &mut Around) -> Vec<&'t Run> {
+        let mut out = Vec::new();
+        for Redirect { kind, is_stdin, target } in redirects {
+            let written = match target {
+                Target::Word(written) => written,
+                Target::Here(number) => match documents.get(*number) {
+                    Some(document) => document,
+                    None => continue,
+                },
+            };
+            let given = self.given(written, documents, &Around { feeding: Vec::new(), ..around.clone() });
+            if let Target::Word(written) = target {
+                out.extend(written.runs.iter().filter(|run| run.flows == Flows::Out));
+            }
+            let is_process = written.runs.iter().any(|run| run.flows == Flows::Out);
+            if *is_stdin {
+                around.feeding.clone_from(&given.from);
+                around.document = None;
+            }
+            match kind {
+                Kind::Read if !given.from.is_empty() => {}
+                Kind::Read => around.reads.push(given.word),
+                Kind::Write | Kind::ReadWrite => {
+                    if given.word.known() != Some("/dev/null") && !is_process {
+                        around.writes.push(given.word);
+                    }
+                }
+                Kind::Text if *is_stdin => around.document = Some(given),
+                Kind::Text | Kind::Duplicate => {}
+            }
+        }
+        out
+    }
+
+    /// The word, after what runs within it was read.
+    fn given(&mut self, written: &Written, documents: &[Written], around: &Around) -> Given {
+        let mut from = Vec::new();
+        for run in written.runs.iter().filter(|run| run.flows == Flows::In) {
+            let first = self.commands.len();
+            let inner = Around {
+                depth: around.depth + 1,
+                through: around.through.clone(),
+                feeding: around.feeding.clone(),
+                ..Around::default()
+            };
+            self.list(&run.list, documents, &inner);
+            self.names_since(first, &mut from);
+        }
+        for variable in &written.variables {
+            if let Some((_, names)) = self.sources.iter().find(|(name, _)| name == variable) {
+                merge(&mut from, names.clone());
+            }
+        }
+        Given { word: written.word.clone(), from }
+    }
+
+    fn remember(&mut self, variable: &str, from: Vec<String>) {
+        if from.is_empty() {
+            return;
+        }
+        if let Some((_, names)) = self.sources.iter_mut().find(|(name, _)| name == variable) {
+            merge(names, from);
+        } else if self.sources.len() < MOST_NAMES {
+            self.sources.push((variable.to_owned(), from));
+        }
+    }
+
+    /// A variable that is set for the rest of the line.
+    pub(crate) fn keep(&mut self, name: &str, value: &Word) {
+        if !changes_others(name) {
+            return;
+        }
+        self.lasting.retain(|(kept, _)| kept != name);
+        match self.lasting.len() < MOST_NAMES {
+            true => self.lasting.push((name.to_owned(), value.clone())),
+            false => self.doubt(format!("`{name}` is set for what follows")),
+        }
+    }
+
+    /// Lists a command; returns its number, or `None` if there are too many.
+    pub(crate) fn found(&mut self, given: &[Given], set: Vec<(String, Word)>, around: &Around) -> Option<usize> {
+        if self.commands.len() >= MOST_COMMANDS {
+            self.doubt(format!("it starts more than {MOST_COMMANDS} commands"));
+            return None;
+        }
+        if around.depth > DEEPEST {
+            self.doubt(format!("it is nested more than {DEEPEST} levels deep"));
+            return None;
+        }
+        let (program, arguments) = given.split_first()?;
+        let mut assignments: Vec<_> =
+            self.lasting.iter().filter(|(kept, _)| !set.iter().any(|(name, _)| name == kept)).cloned().collect();
+        assignments.extend(set);
+        self.commands.push(Simple {
+            program: program.word.clone(),
+            arguments: arguments.iter().map(|given| given.word.clone()).collect(),
+            assignments,
+            fed_by: Vec::new(),
+            writes: around.writes.clone(),
+            reads: around.reads.clone(),
+            through: around.through.clone(),
+            code: None,
+            text: shown(given.iter().map(|given| &given.word)),
+        });
+        Some(self.commands.len() - 1)
+    }
+}
+
+pub(crate) fn merge(names: &mut Vec<String>, more: Vec<String>) {
+    for name in more {
+        if names.len() < MOST_NAMES && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+}
+
+/// Variables that decide which program a name is, or what a program loads.
+fn changes_others(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "PATH", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "SHELL", "HOME", "EDITOR",
+        "VISUAL", "PAGER", "BROWSER", "CDPATH", "JAVA_TOOL_OPTIONS", "MAKEFLAGS", "TAR_OPTIONS", "LESSOPEN", "CC",
+        "CXX",
+    ];
+    const STARTS: &[&str] = &[
+        "LD_", "DYLD_", "GIT_", "PYTHON", "NODE_", "NPM_", "npm_", "PERL5", "RUBY", "GEM_", "CARGO_", "RUST", "GO",
+        "PIP_", "BASH_FUNC_", "MAVEN_", "GRADLE_", "SSH_", "DOCKER_", "KUBE",
+    ];
+    NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start))
+}

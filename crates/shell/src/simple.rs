@@ -1,0 +1,80 @@
+//! One command that would be started.
+
+use crate::Word;
+
+/// A program and what it is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Simple {
+    /// `:` where a line only redirects.
+    pub program: Word,
+    pub arguments: Vec<Word>,
+    /// Variables set for it, by itself or earlier in the line where they change what later commands do (`PATH`).
+    pub assignments: Vec<(String, Word)>,
+    /// Base names of programs whose output it would run as code: `curl x | sh`, `bash <(curl x)`, `eval "$(curl x)"`.
+    pub fed_by: Vec<String>,
+    /// Files that a redirection writes; neither `/dev/null` nor descriptors.
+    pub writes: Vec<Word>,
+    /// Files that `<` reads.
+    pub reads: Vec<Word>,
+    /// What it was found behind, outermost first: `sudo`, `env`, `xargs`, `bash -c`, `find -exec`.
+    pub through: Vec<String>,
+    /// Code that it is given as text, if it is an interpreter.
+    pub code: Option<Code>,
+    /// The command for people: `git push --force`.
+    pub text: String,
+}
+
+/// Code given to an interpreter as text, not as a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// `shell`, `python`, `node`, `ruby`, `perl`, `php`, `awk`, `lua`, `r`, `julia`, `elixir` or `fish`.
+    pub language: &'static str,
+    /// What is not known of it stands as `…`.
+    pub text: String,
+}
+
+/// Folders where a program is the system's own.
+const STANDARD: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
+
+impl Simple {
+    /// The last part of the program's path: `/usr/bin/git` is `git`. `None` if the program is not known.
+    pub fn name(&self) -> Option<&str> {
+        self.program.known().map(last_part).filter(|name| !name.is_empty())
+    }
+
+    /// Is it surely the program of that name: a bare name, or one in a folder of the system?
+    pub fn is_standard(&self) -> bool {
+        let Some(program) = self.program.known() else { return false };
+        match program.rsplit_once('/') {
+            None => !program.is_empty(),
+            Some((folder, name)) => !name.is_empty() && STANDARD.contains(&folder),
+        }
+    }
+}
+
+pub(crate) fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Words as a person would write them, with quotes where a shell would need them.
+pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
+    let mut line = String::new();
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        match word {
+            Word::Known(text) if text.is_empty() || text.contains(needs_quotes) => {
+                line.push('\'');
+                line.push_str(&text.replace('\'', r"'\''"));
+                line.push('\'');
+            }
+            word => line.push_str(word.text()),
+        }
+    }
+    line
+}
+
+fn needs_quotes(letter: char) -> bool {
+    !(letter.is_alphanumeric() || "-_./=:,+@%^{}[]~!#".contains(letter))
+}

@@ -1,0 +1,559 @@
+//! What a command starts beside itself: wrappers, shells and the shell's own commands are looked into.
+
+use crate::holes::{HOLE, filled, of as with_holes, punched, shown};
+use crate::interpreters::{Source, interpreter, is_shell, of_shell};
+use crate::options::{ENV, FLOCK, PARALLEL, RUNUSER, SCRIPT, Starts, Taken, Wrapper, XARGS, wrapper};
+use crate::parse::runs_when_counted;
+use crate::read::{Around, Given, Reader, merge};
+use crate::simple::last_part;
+use crate::{Code, Piece, Word};
+
+/// What the options of a wrapper said.
+#[derive(Default)]
+struct Before {
+    /// Options by name, with their values.
+    options: Vec<(String, Option<Given>)>,
+    set: Vec<(String, Word)>,
+    /// The number of the first word after them.
+    at: usize,
+}
+
+impl Before {
+    fn has(&self, names: &[&str]) -> bool {
+        self.options.iter().any(|(name, _)| names.contains(&name.as_str()))
+    }
+
+    fn value(&self, names: &[&str]) -> Option<&Given> {
+        self.options.iter().rev().find(|(name, _)| names.contains(&name.as_str()))?.1.as_ref()
+    }
+}
+
+impl Reader {
+    /// A command with these words would be started.
+    pub(crate) fn start(&mut self, given: Vec<Given>, set: Vec<(String, Word)>, around: &Around) {
+        let Some(number) = self.found(&given, set, around) else { return };
+        let Some(program) = given.first() else { return };
+        let Some(text) = program.word.known() else {
+            return self.unknown_program(number, &given, around);
+        };
+        let name = last_part(text).to_owned();
+        if self.aliases.contains(&name) {
+            self.doubt(format!("`{name}` is an alias made in the same line"));
+        }
+        let rest = &given[1..];
+        match name.as_str() {
+            "env" => self.env(number, rest, around),
+            "xargs" => self.xargs(rest, around),
+            "parallel" => self.parallel(number, rest, around),
+            "find" | "gfind" => self.find(rest, around),
+            "fd" | "fdfind" => self.fd(rest, around),
+            "flock" => self.flock(number, rest, around),
+            "su" | "runuser" => self.other_user(number, &name, rest, around),
+            "script" => self.script(number, rest, around),
+            "eval" => self.eval(number, rest, around),
+            "source" | "." => self.source(number, rest, around),
+            "trap" => self.trap(number, rest, around),
+            "alias" => self.alias(number, rest, around),
+            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&name, rest),
+            "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "jobs" | "fc" | "mapfile" | "readarray" => {
+                self.rare_builtin(&name, rest);
+            }
+            "let" | "read" | "unset" | "printf" | "test" | "[" | "getopts" | "wait" => self.counts(&name, rest),
+            "busybox" | "toybox" if rest.is_empty() => {}
+            name if is_shell(name) => self.shell(number, name, rest, around),
+            name => {
+                if let Some(wrapper) = wrapper(name) {
+                    self.wrapped(number, name, &wrapper, rest, around);
+                } else if let Some(found) = interpreter(name) {
+                    let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
+                    let source = found.source(&words);
+                    self.code(number, found.language, source, rest, around);
+                }
+            }
+        }
+    }
+
+    fn unknown_program(&mut self, number: usize, given: &[Given], around: &Around) {
+        let Some((program, rest)) = given.split_first() else { return };
+        self.doubt(format!("`{}` is only known when it runs", program.word.text()));
+        merge(&mut self.commands[number].fed_by, program.from.clone());
+        // It may come out as nothing, or as a wrapper: `$SUDO rm x`.
+        if program.word.may_be_many()
+            && let Some(next) = rest.iter().position(|given| given.word.known().is_some())
+            && !rest[next].word.may_start_with("-")
+        {
+            self.start(rest[next..].to_vec(), Vec::new(), &around.behind(program.word.text()));
+        }
+    }
+
+    /// Options and what may stand with them before the program.
+    fn before(&mut self, name: &str, wrapper: &Wrapper, rest: &[Given]) -> Before {
+        let mut before = Before::default();
+        let mut skipped = 0;
+        while let Some(given) = rest.get(before.at) {
+            let Some(text) = given.word.known() else {
+                let may_be_option = given.word.may_start_with("-") && given.word.may_be_many();
+                if may_be_option || (skipped < wrapper.before && given.word.may_be_many()) {
+                    self.doubt(format!("what `{name}` starts depends on `{}`", given.word.text()));
+                }
+                if let (true, Some((variable, value))) = (wrapper.assigns, assignment(&given.word)) {
+                    before.set.push((variable, value));
+                    before.at += 1;
+                    continue;
+                }
+                if skipped < wrapper.before {
+                    (skipped, before.at) = (skipped + 1, before.at + 1);
+                    continue;
+                }
+                break;
+            };
+            if text == "--" && skipped == 0 {
+                before.at += 1;
+                // Only once, and none after it is an option.
+                while skipped < wrapper.before && before.at < rest.len() {
+                    (skipped, before.at) = (skipped + 1, before.at + 1);
+                }
+                while let (true, Some((variable, value))) =
+                    (wrapper.assigns, rest.get(before.at).and_then(|given| assignment(&given.word)))
+                {
+                    before.set.push((variable, value));
+                    before.at += 1;
+                }
+                break;
+            }
+            if text.len() > 1 && text.starts_with('-') && skipped == 0 {
+                let mut found = Vec::new();
+                let kind = wrapper.option(text, |option, value| {
+                    let value =
+                        value.map(|value| Given { word: Word::Known(value.to_owned()), from: given.from.clone() });
+                    found.push((option.to_owned(), value));
+                });
+                let splits = name == "env" && found.iter().any(|(option, _)| option == "S" || option == "split-string");
+                before.options.extend(found);
+                before.at += 1;
+                match kind {
+                    Taken::Alone => {}
+                    Taken::Next => {
+                        if let Some((_, value)) = before.options.last_mut() {
+                            *value = rest.get(before.at).cloned();
+                        }
+                        before.at += 1;
+                    }
+                    Taken::Unknown(option) => {
+                        self.doubt(format!("the option `{option}` of `{name}` is not known"));
+                    }
+                }
+                // What is split stands before the rest, and may hold options itself.
+                if splits {
+                    break;
+                }
+                continue;
+            }
+            if text == "-" && name == "env" {
+                before.at += 1;
+            } else if let (true, Some((variable, value))) = (wrapper.assigns, assignment(&given.word)) {
+                before.set.push((variable, value));
+                before.at += 1;
+            } else if skipped < wrapper.before {
+                (skipped, before.at) = (skipped + 1, before.at + 1);
+            } else {
+                break;
+            }
+        }
+        before.at = before.at.min(rest.len());
+        before
+    }
+
+    fn wrapped(&mut self, number: usize, name: &str, wrapper: &Wrapper, rest: &[Given], around: &Around) {
+        let before = self.before(name, wrapper, rest);
+        if name == "command" && before.has(&["v", "V"]) {
+            return;
+        }
+        let given = &rest[before.at..];
+        if given.is_empty() {
+            return;
+        }
+        let is_line = match name {
+            "watch" => !before.has(&["x", "exec"]),
+            "entr" => before.has(&["s"]),
+            _ => wrapper.starts == Starts::Line,
+        };
+        match is_line {
+            true => self.line_of(number, given, &around.behind(name), true),
+            false => self.start(given.to_vec(), before.set, &around.behind(name)),
+        }
+    }
+
+    fn env(&mut self, number: usize, rest: &[Given], around: &Around) {
+        let mut given = rest.to_vec();
+        let mut set = Vec::new();
+        // Once more for what `-S` splits; further is not looked.
+        for _ in 0..2 {
+            let mut before = self.before("env", &ENV, &given);
+            set.append(&mut before.set);
+            let split = before.value(&["S", "split-string"]).cloned();
+            given.drain(..before.at);
+            let Some(split) = split else {
+                if !given.is_empty() {
+                    self.start(given, set, &around.behind("env"));
+                }
+                return;
+            };
+            let Some(text) = split.word.known().filter(|text| !text.contains(['\\', '\'', '"', '$', '#'])) else {
+                self.doubt(format!("what `env -S` makes of `{}` is not known", split.word.text()));
+                return self.line_of(number, &[split], &around.behind("env"), true);
+            };
+            let words = text.split_ascii_whitespace().map(|word| Given::of(Word::Known(word.to_owned())));
+            given = words.chain(given).collect();
+        }
+        self.doubt("`env -S` within `env -S` is not read".to_owned());
+    }
+
+    fn xargs(&mut self, rest: &[Given], around: &Around) {
+        let before = self.before("xargs", &XARGS, rest);
+        let mut given = rest[before.at..].to_vec();
+        if given.is_empty() {
+            return;
+        }
+        let replaces = before.has(&["I", "i", "replace"]);
+        let mark = match before.value(&["I", "i", "replace"]).map(|value| with_holes(&value.word)) {
+            Some(mark) => mark,
+            None => "{}".to_owned(),
+        };
+        let mut from = around.feeding.clone();
+        from.extend(before.value(&["a", "arg-file"]).map(|file| file.word.text().to_owned()));
+        for word in &mut given {
+            if replaces && with_holes(&word.word).contains(&mark) {
+                word.word = punched(&word.word, &mark);
+                merge(&mut word.from, from.clone());
+            }
+        }
+        if !replaces {
+            let known = vec![Piece::Any];
+            given.push(Given { word: Word::Partly { text: "…".to_owned(), known, many: true }, from: from.clone() });
+        }
+        self.filled_from_input(given, &from, &around.behind("xargs"));
+    }
+
+    /// A command whose words come partly from the input: for an interpreter, that is as good as code.
+    fn filled_from_input(&mut self, given: Vec<Given>, from: &[String], around: &Around) {
+        let first = self.commands.len();
+        // What `xargs` starts does not read the pipe itself.
+        let inner = Around { feeding: Vec::new(), document: None, ..around.clone() };
+        self.start(given, Vec::new(), &inner);
+        for simple in &mut self.commands[first..] {
+            let runs_code = simple.name().is_some_and(|name| is_shell(name) || interpreter(name).is_some());
+            if runs_code || matches!(simple.name(), Some("eval" | "source" | ".")) {
+                merge(&mut simple.fed_by, from.to_vec());
+            }
+        }
+    }
+
+    fn parallel(&mut self, number: usize, rest: &[Given], around: &Around) {
+        let before = self.before("parallel", &PARALLEL, rest);
+        let is_end = |given: &&Given| !matches!(given.word.known(), Some(":::" | "::::" | ":::+" | "::::+"));
+        let mut given: Vec<Given> = rest[before.at..].iter().take_while(is_end).cloned().collect();
+        merge(&mut self.commands[number].fed_by, around.feeding.clone());
+        if given.is_empty() {
+            return self.doubt("`parallel` runs what it reads".to_owned());
+        }
+        for word in &mut given {
+            for mark in ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}"] {
+                word.word = punched(&word.word, mark);
+            }
+        }
+        given.push(Given::of(filled(HOLE.to_string(), true)));
+        let inner = Around { feeding: Vec::new(), document: None, ..around.behind("parallel") };
+        self.line_of(number, &given, &inner, true);
+    }
+
+    fn find(&mut self, rest: &[Given], around: &Around) {
+        let mut at = 0;
+        while let Some(given) = rest.get(at) {
+            at += 1;
+            match given.word.known() {
+                None if given.word.may_be_many() && given.word.may_be("-exec") => {
+                    self.doubt(format!("what `find` starts depends on `{}`", given.word.text()));
+                }
+                Some(option @ ("-exec" | "-execdir" | "-ok" | "-okdir")) => {
+                    let is_end = |given: &Given| matches!(given.word.known(), Some(";"));
+                    let is_plus =
+                        |pair: &[Given]| pair[0].word.known() == Some("{}") && pair[1].word.known() == Some("+");
+                    let left = &rest[at..];
+                    let end = left.iter().position(is_end).unwrap_or(left.len());
+                    let plus = left.windows(2).position(is_plus).map_or(left.len(), |place| place + 1);
+                    let length = end.min(plus);
+                    self.started_by(&left[..length], "{}", &around.behind(format!("find {option}")));
+                    at += length + 1;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn fd(&mut self, rest: &[Given], around: &Around) {
+        let is_exec = |given: &Given| {
+            let options = ["-x", "--exec", "-X", "--exec-batch"];
+            given.word.known().is_some_and(|text| options.contains(&text))
+        };
+        if rest.iter().any(|given| given.word.may_be_many() && given.word.may_be("-x")) {
+            self.doubt("what `fd` starts depends on words that are only known when it runs".to_owned());
+        }
+        let attached = |given: &Given| {
+            given.word.known().is_some_and(|text| {
+                text.starts_with("--exec=")
+                    || text.starts_with("--exec-batch=")
+                    || (text.starts_with('-') && !text.starts_with("--") && text.len() > 2 && text.contains(['x', 'X']))
+            })
+        };
+        let plain = rest.iter().position(is_exec);
+        if let Some(odd) = rest.iter().take(plain.unwrap_or(rest.len())).find(|given| attached(given)) {
+            self.doubt(format!("the option `{}` of `fd` is not known", odd.word.text()));
+        }
+        let Some(place) = plain else { return };
+        let left = &rest[place + 1..];
+        let end = left.iter().position(|given| given.word.known() == Some(";")).unwrap_or(left.len());
+        let mut given = left[..end].to_vec();
+        for word in &mut given {
+            for mark in ["{/}", "{//}", "{.}", "{/.}"] {
+                word.word = punched(&word.word, mark);
+            }
+        }
+        self.started_by(&given, "{}", &around.behind("fd -x"));
+    }
+
+    fn started_by(&mut self, given: &[Given], mark: &str, around: &Around) {
+        let punch = |given: &Given| Given { word: punched(&given.word, mark), from: given.from.clone() };
+        let given: Vec<Given> = given.iter().map(punch).collect();
+        if !given.is_empty() {
+            self.start(given, Vec::new(), around);
+        }
+    }
+
+    fn flock(&mut self, number: usize, rest: &[Given], around: &Around) {
+        let before = self.before("flock", &FLOCK, rest);
+        let given = &rest[before.at..];
+        match given.first().map(|given| given.word.known()) {
+            None => {}
+            Some(Some("-c" | "--command")) => self.line_of(number, &given[1..], &around.behind("flock -c"), true),
+            Some(_) => self.start(given.to_vec(), Vec::new(), &around.behind("flock")),
+        }
+    }
+
+    /// `su` and `runuser`: options may stand anywhere.
+    fn other_user(&mut self, number: usize, name: &str, rest: &[Given], around: &Around) {
+        let (mut at, mut asked, mut has_user) = (0, Vec::new(), false);
+        while at < rest.len() {
+            if rest[at].word.known() == Some("-") {
+                at += 1;
+                continue;
+            }
+            let before = self.before(name, &RUNUSER, &rest[at..]);
+            for (option, value) in &before.options {
+                match (option.as_str(), value) {
+                    ("c" | "command" | "session-command", Some(value)) => asked.push(value.clone()),
+                    ("u" | "user", _) => has_user = true,
+                    _ => {}
+                }
+            }
+            at += before.at;
+            if has_user {
+                break;
+            }
+            at += 1;
+        }
+        if name == "runuser" && has_user && at < rest.len() {
+            return self.start(rest[at..].to_vec(), Vec::new(), &around.behind(name));
+        }
+        for line in asked {
+            self.line_of(number, &[line], &around.behind(format!("{name} -c")), false);
+        }
+    }
+
+    fn script(&mut self, number: usize, rest: &[Given], around: &Around) {
+        let mut at = 0;
+        while at < rest.len() {
+            let before = self.before("script", &SCRIPT, &rest[at..]);
+            if let Some(line) = before.value(&["c", "command"]).cloned() {
+                self.line_of(number, &[line], &around.behind("script -c"), false);
+            }
+            at += before.at + 1;
+        }
+    }
+
+    fn eval(&mut self, number: usize, rest: &[Given], around: &Around) {
+        let rest = match rest.first().map(|given| given.word.known()) {
+            Some(Some("--")) => &rest[1..],
+            _ => rest,
+        };
+        if !rest.is_empty() {
+            self.line_of(number, rest, &around.behind("eval"), true);
+        }
+    }
+
+    fn source(&mut self, number: usize, rest: &[Given], around: &Around) {
+        let Some(file) = rest.first() else { return };
+        let mut names = file.from.clone();
+        if matches!(file.word.known(), Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")) {
+            names.extend(around.feeding.clone());
+        }
+        merge(&mut self.commands[number].fed_by, names);
+    }
+
+    fn trap(&mut self, number: usize, rest: &[Given], around: &Around) {
+        let action = rest.iter().find(|given| given.word.known() != Some("--"));
+        let Some(action) = action.filter(|given| !given.word.known().is_some_and(|text| text.starts_with('-'))) else {
+            return;
+        };
+        if action.word.known() != Some("") && rest.len() > 1 {
+            self.line_of(number, std::slice::from_ref(action), &around.behind("trap"), true);
+        }
+    }
+
+    fn alias(&mut self, number: usize, rest: &[Given], around: &Around) {
+        for given in rest {
+            let text = with_holes(&given.word);
+            let Some((name, value)) = text.split_once('=') else { continue };
+            self.aliases.push(name.to_owned());
+            let value = Given { word: filled(value.to_owned(), false), from: given.from.clone() };
+            self.line_of(number, &[value], &around.behind("alias"), true);
+        }
+    }
+
+    fn declare(&mut self, name: &str, rest: &[Given]) {
+        for given in rest {
+            if let Some((variable, value)) = assignment(&given.word) {
+                self.keep(&variable, &value);
+            }
+        }
+        self.counts(name, rest);
+    }
+
+    /// Builtins that expand the index of an array again.
+    fn counts(&mut self, name: &str, rest: &[Given]) {
+        for given in rest {
+            let text = with_holes(&given.word);
+            if runs_when_counted(&text) || (name == "let" && (text.contains("$(") || text.contains('`'))) {
+                self.doubt(format!("`{name}` may run what is in `{}`", given.word.text()));
+            }
+        }
+    }
+
+    /// Options with which these change what a name means, or run a command.
+    fn rare_builtin(&mut self, name: &str, rest: &[Given]) {
+        let risky: &[&str] = match name {
+            "hash" => &["-p"],
+            "enable" => &["-f"],
+            "bind" | "jobs" => &["-x"],
+            "complete" | "compgen" | "mapfile" | "readarray" => &["-C", "-F"],
+            "fc" => &["-s", "-e"],
+            _ => &["expand_aliases"],
+        };
+        let is_risky = |given: &&Given| match given.word.known() {
+            None => given.word.may_start_with("-"),
+            Some(text) => risky.iter().any(|risky| text.starts_with(risky)),
+        };
+        if let Some(given) = rest.iter().find(is_risky) {
+            self.doubt(format!("`{name} {}` may change what commands mean, or run some", given.word.text()));
+        }
+    }
+
+    fn shell(&mut self, number: usize, name: &str, rest: &[Given], around: &Around) {
+        let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
+        match of_shell(&words) {
+            Ok(source) => {
+                let language = if name == "fish" { "fish" } else { "shell" };
+                self.code_of(number, language, name, source, rest, around);
+            }
+            Err(word) => {
+                merge(&mut self.commands[number].fed_by, rest.iter().flat_map(|given| given.from.clone()).collect());
+                self.doubt(format!("what `{name}` runs depends on `{word}`"));
+            }
+        }
+    }
+
+    fn code(&mut self, number: usize, language: &'static str, source: Source, rest: &[Given], around: &Around) {
+        self.code_of(number, language, language, source, rest, around);
+    }
+
+    fn code_of(
+        &mut self,
+        number: usize,
+        language: &'static str,
+        name: &str,
+        source: Source,
+        rest: &[Given],
+        around: &Around,
+    ) {
+        let (code, inner) = match source {
+            Source::Elsewhere => return,
+            Source::File(at) => {
+                if let Some(file) = rest.get(at) {
+                    merge(&mut self.commands[number].fed_by, file.from.clone());
+                }
+                return;
+            }
+            Source::Argument(at, from) => {
+                let Some(given) = rest.get(at) else { return };
+                let text = with_holes(&given.word);
+                let word = filled(text.get(from..).unwrap_or_default().to_owned(), false);
+                (Given { word, from: given.from.clone() }, around.behind(format!("{name} -c")))
+            }
+            Source::Input => {
+                merge(&mut self.commands[number].fed_by, around.feeding.clone());
+                let Some(document) = around.document.clone() else { return };
+                (document, Around { document: None, feeding: Vec::new(), ..around.behind(name) })
+            }
+        };
+        match language {
+            "shell" | "fish" => {
+                let is_bash = matches!(name, "bash" | "rbash" | "zsh" | "ksh" | "ksh93" | "mksh");
+                self.line_of(number, &[code], &inner, is_bash);
+                self.commands[number].code.iter_mut().for_each(|code| code.language = language);
+                if language == "fish" {
+                    self.doubt("`fish` reads lines in its own way".to_owned());
+                }
+            }
+            language => self.given_code(number, language, &code),
+        }
+    }
+
+    fn given_code(&mut self, number: usize, language: &'static str, code: &Given) {
+        merge(&mut self.commands[number].fed_by, code.from.clone());
+        let text = shown(&with_holes(&code.word));
+        if code.word.known().is_none() {
+            self.doubt(format!("the code `{}` is only known when it runs", short(code.word.text())));
+        }
+        self.commands[number].code = Some(Code { language, text });
+    }
+
+    /// The command with this number runs these words, joined, as a line.
+    fn line_of(&mut self, number: usize, given: &[Given], around: &Around, is_bash: bool) {
+        let parts: Vec<String> = given.iter().map(|given| with_holes(&given.word)).collect();
+        let line = parts.join(" ");
+        let from = given.iter().flat_map(|given| given.from.clone()).collect();
+        self.given_code(number, "shell", &Given { word: filled(line.clone(), false), from });
+        // Of code that is all unknown, all is said.
+        if !line.trim_matches([HOLE, ' ']).is_empty() {
+            self.line(&line, around, is_bash);
+        }
+    }
+}
+
+/// Code may be long; a sentence is not.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The name and value of a word such as `NAME=value`.
+fn assignment(word: &Word) -> Option<(String, Word)> {
+    let text = with_holes(word);
+    let (name, value) = text.split_once('=')?;
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let plain =
+        !name.is_empty() && name.chars().all(is_name) && !name.starts_with(|first: char| first.is_ascii_digit());
+    plain.then(|| (name.to_owned(), filled(value.to_owned(), word.may_be_many())))
+}

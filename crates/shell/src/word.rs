@@ -1,0 +1,100 @@
+//! One word of a command: what is known of it before it runs.
+
+/// A word after quotes are removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// It comes out as exactly this.
+    Known(String),
+    /// It holds something that is only known when it runs: `$X`, `$(…)`, `*.rs`, `~`, `{a,b}`.
+    Partly {
+        /// As it was written.
+        text: String,
+        /// What is known of it, in order.
+        known: Vec<Piece>,
+        /// Without quotes around it, it may come out as several words, or none; then only the first begins as `known` does.
+        many: bool,
+    },
+}
+
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Text(String),
+    /// Any text, also none.
+    Any,
+}
+
+impl Word {
+    /// What it is, if that is certain.
+    pub fn known(&self) -> Option<&str> {
+        match self {
+            Word::Known(text) => Some(text),
+            Word::Partly { .. } => None,
+        }
+    }
+
+    /// For people: what it is, or else how it was written.
+    pub fn text(&self) -> &str {
+        match self {
+            Word::Known(text) | Word::Partly { text, .. } => text,
+        }
+    }
+
+    /// Could it come out as `wanted`? What is known at its start, in its middle and at its end is respected: `--fo$X` may
+    /// be `--force`, `src/$X` may not.
+    pub fn may_be(&self, wanted: &str) -> bool {
+        match self {
+            Word::Known(text) => text == wanted,
+            Word::Partly { known, .. } => fits(known, wanted),
+        }
+    }
+
+    /// Could it come out as something that begins with `start`?
+    pub fn may_start_with(&self, start: &str) -> bool {
+        match self {
+            Word::Known(text) => text.starts_with(start),
+            Word::Partly { known, .. } => match known.first() {
+                Some(Piece::Text(text)) if known.len() == 1 => text.starts_with(start),
+                Some(Piece::Text(text)) => text.starts_with(start) || start.starts_with(text.as_str()),
+                _ => true,
+            },
+        }
+    }
+
+    /// May it come out as several words, or as none?
+    pub fn may_be_many(&self) -> bool {
+        matches!(self, Word::Partly { many: true, .. })
+    }
+
+    /// What is known of it, in order.
+    pub(crate) fn pieces(&self) -> Vec<Piece> {
+        match self {
+            Word::Known(text) => vec![Piece::Text(text.clone())],
+            Word::Partly { known, .. } => known.clone(),
+        }
+    }
+}
+
+fn fits(pieces: &[Piece], wanted: &str) -> bool {
+    let mut rest = wanted;
+    let mut loose = false;
+    for (place, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Any => loose = true,
+            Piece::Text(text) if !loose => match rest.strip_prefix(text.as_str()) {
+                Some(after) => rest = after,
+                None => return false,
+            },
+            // The last must be the end; the others are best found as early as possible.
+            Piece::Text(text) if place + 1 == pieces.len() => return rest.ends_with(text.as_str()),
+            Piece::Text(text) => match rest.split_once(text.as_str()) {
+                Some((_, after)) => {
+                    rest = after;
+                    loose = false;
+                }
+                None => return false,
+            },
+        }
+    }
+    loose || rest.is_empty()
+}
