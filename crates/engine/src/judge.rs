@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use model::{Denied, Grant, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
 
@@ -183,4 +182,3 @@ fn check_word(what: &str, text: &OsStr) -> Result<(), Outcome> {
 pub(crate) fn usage(message: String, fix: &str) -> Outcome {
     Outcome::NotSetUp(SetupFailure { wall: None, message, fix: fix.to_owned(), layers: false })
 }
-

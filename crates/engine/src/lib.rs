@@ -14,7 +14,8 @@ mod toolchains;
 mod user;
 
 use model::{
-    Backend, Diagnosis, Finding, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Service, Watch,
+    Backend, Diagnosis, Finding, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Service,
+    Watch,
 };
 use workspace::Workspaces;
 

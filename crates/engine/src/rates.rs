@@ -25,7 +25,8 @@ pub fn enter(loaded: &Loaded, principal: &Principal) -> Result<Slots, Outcome> {
         let names = principal.agent.iter().chain(std::iter::once(&user));
         names.into_iter().any(|name| terms.name.matches(name, Care::Forgiving))
     };
-    let mut terms = loaded.policy.agents().filter(is_meant).filter(|terms| terms.rate.is_some() || terms.concurrent.is_some());
+    let mut terms =
+        loaded.policy.agents().filter(is_meant).filter(|terms| terms.rate.is_some() || terms.concurrent.is_some());
     let Some(first) = terms.next() else { return Ok(Slots::default()) };
     let folder = folder()?;
     let mut slots = Vec::new();
@@ -77,7 +78,11 @@ fn slot(folder: &Path, name: &str, most: u64, terms: &AgentTerms) -> Result<File
         }
     }
     let runs = if most == 1 { "run" } else { "runs" };
-    Err(too_much(terms, "agent.concurrent", format!("{most} {runs} of `{}` are under way, which is the most", terms.written)))
+    Err(too_much(
+        terms,
+        "agent.concurrent",
+        format!("{most} {runs} of `{}` are under way, which is the most", terms.written),
+    ))
 }
 
 /// When they asked, in nanoseconds since 1970, as many as may be in one period.

@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 use model::paths::is_within;
 use model::{Access, Origin, Outcome, Place, Principal, Request, StartFailure, WorkspaceMode};
 use policy::{
-    ETC, Facts, LOOSE, Located, OFTEN_LINKED, PRIVATE, PathPattern, Policy, ROOTS, SYS, TOOLCHAIN_VARIABLES, store_below,
+    ETC, Facts, LOOSE, Located, OFTEN_LINKED, PRIVATE, PathPattern, Policy, ROOTS, SYS, TOOLCHAIN_VARIABLES,
+    store_below,
 };
 
 use crate::judge::usage;

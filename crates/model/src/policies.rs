@@ -34,11 +34,17 @@ pub enum Check {
     Line(String),
     Words(Vec<OsString>),
     /// A file; its language is told by its name or its first line, if it is not said.
-    Code { file: PathBuf, language: Option<String> },
+    Code {
+        file: PathBuf,
+        language: Option<String>,
+    },
     Read(PathBuf),
     Write(PathBuf),
     Commit(PathBuf),
-    Host { name: String, port: u16 },
+    Host {
+        name: String,
+        port: u16,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies, Reason, Request, SetupFailure,
-    Stack, Strength, Taken, Taking, Trouble,
+    Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies, Reason, Request,
+    SetupFailure, Stack, Strength, Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.

@@ -12,7 +12,7 @@ use crate::file::{self, File, Text};
 use crate::pattern::{ArgumentPattern, Glob, HostPattern, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
 use crate::rule::{Condition, Rule};
-use crate::sheet::{AgentTerms, ApprovalTerms, Rate, Settings, Sheet};
+use crate::sheet::{AgentTerms, ApprovalTerms, Rate, Sheet};
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub enum Owner {
 
 /// Languages that code can be in.
 pub const LANGUAGES: &[&str] = &[
-    "awk", "elixir", "fish", "go", "java", "julia", "lua", "node", "perl", "php", "python", "r", "ruby", "rust", "shell",
-    "typescript",
+    "awk", "elixir", "fish", "go", "java", "julia", "lua", "node", "perl", "php", "python", "r", "ruby", "rust",
+    "shell", "typescript",
 ];
 
 pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -> Result<Sheet, BadPolicy> {
@@ -125,7 +125,14 @@ impl Compiler<'_> {
         }
         for text in read {
             let path = self.literal(text)?;
-            self.section(sheet, "files.read", text, &[Action::Read], Condition::Path(vec![path.clone()]), Ruling::Allow);
+            self.section(
+                sheet,
+                "files.read",
+                text,
+                &[Action::Read],
+                Condition::Path(vec![path.clone()]),
+                Ruling::Allow,
+            );
             sheet.settings.read.push(path);
         }
         for text in write {
@@ -252,7 +259,8 @@ impl Compiler<'_> {
     fn secret(&self, name: &str, secret: &file::Secret, sheet: &mut Sheet) -> Result<(), BadPolicy> {
         let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
         if name.is_empty() || !name.chars().all(known) {
-            let message = format!("`{}` is no name for a secret; use letters, digits, `_`, `-` and `.`", name.escape_debug());
+            let message =
+                format!("`{}` is no name for a secret; use letters, digits, `_`, `-` and `.`", name.escape_debug());
             return Err(self.bad(&(0..0), message));
         }
         for text in &secret.hosts {
@@ -498,9 +506,8 @@ impl Compiler<'_> {
         } = when;
         let globs = |texts: &[Text]| texts.iter().map(|text| Glob::new(text.get_ref())).collect::<Vec<_>>();
         let arguments = |texts: &[Text]| -> Result<Vec<ArgumentPattern>, BadPolicy> {
-            let read = |text: &Text| {
-                ArgumentPattern::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message))
-            };
+            let read =
+                |text: &Text| ArgumentPattern::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message));
             texts.iter().map(read).collect()
         };
         let mut conditions = Vec::new();

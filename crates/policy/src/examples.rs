@@ -7,7 +7,8 @@ use crate::rule::{Condition, Part, Rule};
 
 /// `wanted`: the rule is about it; else it is not.
 pub fn check(rule: &Rule, example: &str, wanted: bool, roots: Roots<'_>) -> Result<(), String> {
-    let told = rule.actions.iter().map(|action| try_out(rule, *action, example, roots)).collect::<Result<Vec<_>, _>>()?;
+    let told =
+        rule.actions.iter().map(|action| try_out(rule, *action, example, roots)).collect::<Result<Vec<_>, _>>()?;
     let told = told.into_iter().max().unwrap_or(Told::No);
     let id = &rule.id;
     match (wanted, told) {
@@ -71,6 +72,7 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
     {
         return Err(format!("the example `{}` is no command: {unclear}", example.escape_debug()));
     }
-    let told = reading.commands.iter().map(|command| rule.matches(Part { envelope: &envelope, command: Some(command) }));
+    let told =
+        reading.commands.iter().map(|command| rule.matches(Part { envelope: &envelope, command: Some(command) }));
     Ok(told.max().unwrap_or(Told::No))
 }

@@ -8,7 +8,9 @@ use crate::rule::Rule;
 pub fn grant_for(envelope: &Envelope, about: &str) -> String {
     match &envelope.resource {
         Resource::Path(path) if envelope.action == model::Action::Read => format!("[files] read = [{}]", quoted(path)),
-        Resource::Path(path) if envelope.action == model::Action::Write => format!("[files] write = [{}]", quoted(path)),
+        Resource::Path(path) if envelope.action == model::Action::Write => {
+            format!("[files] write = [{}]", quoted(path))
+        }
         Resource::Path(path) => {
             format!("[[rule]] when = {{ action = \"commit\", path = {} }}, then = \"allow\"", quoted(path))
         }

@@ -104,7 +104,11 @@ fn refusal(reasons: &[Reason]) -> Refusal {
         retry: Retry::No,
     };
     let Some(first) = denials.first() else {
-        return Refusal::new("silence", "no rule allows it, and silence denies".to_owned(), "see `belljar policy show`");
+        return Refusal::new(
+            "silence",
+            "no rule allows it, and silence denies".to_owned(),
+            "see `belljar policy show`",
+        );
     };
     let others = match denials.len() {
         1 => String::new(),
@@ -125,7 +129,7 @@ fn refusal(reasons: &[Reason]) -> Refusal {
 /// Everything that the answer depends on.
 fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reason>) -> Question {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut shown = vec![("command".to_owned(), shell::quoted(request.command.iter().map(|word| word.to_string_lossy())))];
+    let mut shown = vec![("command".to_owned(), line(&request.command))];
     shown.push(("in".to_owned(), text(&facts.start)));
     for place in &facts.workspaces {
         shown.push(("workspace".to_owned(), text(&place.path)));
@@ -147,6 +151,19 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reas
     }
     let reasons = reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask).collect();
     Question::new(facts.principal.clone(), shown, reasons, Vec::new(), policy.revision.clone())
+}
+
+/// As one would type it.
+fn line(words: &[OsString]) -> String {
+    let quoted = |word: &OsString| {
+        let word = word.to_string_lossy();
+        let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%^".contains(letter);
+        match !word.is_empty() && word.chars().all(plain) {
+            true => word.into_owned(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Result<Grant, Refusal> {
@@ -207,9 +224,7 @@ fn check_workspace(place: &Place, policy: &Policy, facts: &Facts) -> Result<(), 
 
 fn check_place(place: &Place, facts: &Facts) -> Result<(), Refusal> {
     let path = place.path.display();
-    let refuse = |rule: &str, message: String, hint: &str| {
-        Err(Refusal::new(rule, message, hint))
-    };
+    let refuse = |rule: &str, message: String, hint: &str| Err(Refusal::new(rule, message, hint));
     if place.path == Path::new("/") {
         return refuse(
             "files.root",
@@ -304,7 +319,9 @@ fn places(facts: &Facts, gift: &Gift) -> Vec<Place> {
         around.any(|place| place.access == Access::Write && is_within(&file.path, &place.path))
     };
     let mut places: Vec<Place> = facts.policy_files.iter().filter(is_writable).cloned().collect();
-    places.extend(facts.asked.iter().filter(|place| !facts.policy_files.iter().any(|file| file.path == place.path)).cloned());
+    places.extend(
+        facts.asked.iter().filter(|place| !facts.policy_files.iter().any(|file| file.path == place.path)).cloned(),
+    );
     let rest = gift.places.iter().chain(&facts.workspaces).chain(&facts.toolchains).chain(&facts.system);
     for place in rest {
         if !places.iter().any(|known| known.path == place.path) {

@@ -13,6 +13,7 @@ mod presets;
 mod reader;
 mod rule;
 mod sheet;
+mod show;
 mod system;
 mod weigh;
 
@@ -25,4 +26,8 @@ pub use policy::{Approving, Found, Policy, Project, Voice};
 pub use presets::{names as preset_names, text as preset};
 pub use reader::{BadPolicy, LARGEST, Source};
 pub use sheet::{AgentTerms, Rate};
+pub use show::lint;
 pub use system::{ETC, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES};
+
+/// The form of policy files, as JSON Schema. Made by a test of this crate, which also sees that it is fresh.
+pub const SCHEMA: &str = include_str!("../policy.schema.json");

@@ -214,7 +214,11 @@ impl Policy {
         let terms = || self.giving().map(|voice| &voice.sheet.settings.approvals);
         Approving {
             timeout: terms().find_map(|terms| terms.timeout).unwrap_or(DEFAULT_TIMEOUT),
-            approvers: terms().map(|terms| &terms.approvers).find(|names| !names.is_empty()).cloned().unwrap_or_default(),
+            approvers: terms()
+                .map(|terms| &terms.approvers)
+                .find(|names| !names.is_empty())
+                .cloned()
+                .unwrap_or_default(),
             always: terms().all(|terms| terms.always != Some(false)),
         }
     }
@@ -239,8 +243,12 @@ fn has_no_effect(said: &Sheet, file: &str) -> Option<String> {
     ];
     let parts: Vec<&str> = parts.into_iter().filter(|(_, empty)| !empty).map(|(name, _)| name).collect();
     let are = if parts.len() == 1 { "has" } else { "have" };
-    (!parts.is_empty())
-        .then(|| format!("{file} is not trusted, so {} {are} no effect; look at it, then `belljar policy trust`", parts.join(", ")))
+    (!parts.is_empty()).then(|| {
+        format!(
+            "{file} is not trusted, so {} {are} no effect; look at it, then `belljar policy trust`",
+            parts.join(", ")
+        )
+    })
 }
 
 /// Where presets are.
@@ -282,9 +290,9 @@ impl Shelf<'_> {
             sheet.rules.retain(|rule| rule.id != *id.get_ref());
             if sheet.rules.len() == known {
                 let ids: Vec<&str> = sheet.rules.iter().map(|rule| rule.id.as_str()).collect();
-                let meant = nearest(id.get_ref(), &ids).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
-                let message =
-                    format!("no preset that is extended has a rule `{}`{meant}", id.get_ref().escape_debug());
+                let meant =
+                    nearest(id.get_ref(), &ids).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+                let message = format!("no preset that is extended has a rule `{}`{meant}", id.get_ref().escape_debug());
                 return Err(source.bad(&id.span(), message));
             }
         }

@@ -94,10 +94,8 @@ fn distance(left: &str, right: &str) -> usize {
             let same = usize::from(left[down - 1] != right[across - 1]);
             let mut least =
                 (rows[down - 1][across] + 1).min(rows[down][across - 1] + 1).min(rows[down - 1][across - 1] + same);
-            let swapped = down > 1
-                && across > 1
-                && left[down - 1] == right[across - 2]
-                && left[down - 2] == right[across - 1];
+            let swapped =
+                down > 1 && across > 1 && left[down - 1] == right[across - 2] && left[down - 2] == right[across - 1];
             if swapped {
                 least = least.min(rows[down - 2][across - 2] + 1);
             }

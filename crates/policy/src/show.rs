@@ -27,7 +27,13 @@ impl Policy {
     /// What a reader should know, though it is no error.
     pub fn remarks(&self) -> Vec<Remark> {
         let rules = self.voices.iter().flat_map(|voice| voice.idle_rules());
-        rules.chain(self.notes.iter().map(|note| Remark { is_error: false, place: String::new(), message: note.clone() })).collect()
+        rules
+            .chain(self.notes.iter().map(|note| Remark {
+                is_error: false,
+                place: String::new(),
+                message: note.clone(),
+            }))
+            .collect()
     }
 }
 
@@ -58,7 +64,9 @@ pub fn lint(source: Source<'_>, home: &str, owner: Owner) -> Vec<Remark> {
         return error(bad);
     }
     match Policy::of_one_file(source, home) {
-        Ok(policy) => remarks.extend(policy.remarks().into_iter().filter(|remark| remark.place.starts_with(source.file))),
+        Ok(policy) => {
+            remarks.extend(policy.remarks().into_iter().filter(|remark| remark.place.starts_with(source.file)))
+        }
         // What belongs to a project can't be read as a user's: its presets were looked up, and that is all.
         Err(bad) => return error(bad),
     }
@@ -79,7 +87,12 @@ impl Voice {
         let paths = |patterns: &[PathPattern]| {
             patterns.iter().map(|pattern| pattern.written.clone()).collect::<Vec<_>>().join(", ")
         };
-        let lists = [("give to read", &settings.read), ("give to write", &settings.write), ("hide", &settings.hide), ("protect", &settings.protect)];
+        let lists = [
+            ("give to read", &settings.read),
+            ("give to write", &settings.write),
+            ("hide", &settings.hide),
+            ("protect", &settings.protect),
+        ];
         for (name, list) in lists {
             if !list.is_empty() {
                 say(format!("{name}: {}", paths(list)), "");
@@ -102,7 +115,10 @@ impl Voice {
         }
         for terms in &settings.agents {
             if let Some(rate) = terms.rate {
-                say(format!("{} asks at most {} times in {} s", terms.written, rate.count, rate.period.as_secs()), &terms.place);
+                say(
+                    format!("{} asks at most {} times in {} s", terms.written, rate.count, rate.period.as_secs()),
+                    &terms.place,
+                );
             }
             if let Some(most) = terms.concurrent {
                 say(format!("{} has at most {most} at once", terms.written), &terms.place);
@@ -132,7 +148,8 @@ impl Voice {
     /// Rules that change nothing: they allow what is allowed anyway.
     fn idle_rules(&self) -> Vec<Remark> {
         let allowed = |rule: &&Rule| {
-            let by_default = |action| self.sheet.defaults.get(action).is_some_and(|(ruling, _)| *ruling == Ruling::Allow);
+            let by_default =
+                |action| self.sheet.defaults.get(action).is_some_and(|(ruling, _)| *ruling == Ruling::Allow);
             rule.then == Ruling::Allow && rule.is_written() && rule.actions.iter().all(by_default)
         };
         let idle = self.sheet.rules.iter().filter(allowed);

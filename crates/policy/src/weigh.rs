@@ -82,7 +82,13 @@ impl Policy {
 
     /// Somebody has questions about commands, and this one can't be read.
     fn about_the_unknown(&self) -> Ruling {
-        self.voices.iter().map(|voice| voice.default_for(Action::Exec)).max().flatten().unwrap_or(Ruling::Ask).max(Ruling::Ask)
+        self.voices
+            .iter()
+            .map(|voice| voice.default_for(Action::Exec))
+            .max()
+            .flatten()
+            .unwrap_or(Ruling::Ask)
+            .max(Ruling::Ask)
     }
 }
 

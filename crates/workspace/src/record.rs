@@ -134,6 +134,8 @@ impl Settings {
                 .chain(now.accept_gaps.clone())
                 .collect(),
             backend: now.backend.clone().or_else(|| self.backend.clone()),
+            // Of whoever asks now, not of whoever made it.
+            agent: now.agent.clone(),
             trace: now.trace,
         }
     }

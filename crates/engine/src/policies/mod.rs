@@ -3,6 +3,7 @@
 //! Where they lie is not for whoever asks to choose. The user's policy is looked for in the home that the user record
 //! names; a variable (`XDG_CONFIG_HOME`, `HOME`) can add another, which is heard as well, but can't take that one away.
 
+mod questions;
 pub mod recorded;
 mod trust;
 
@@ -10,7 +11,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use model::{ForeignRules, Outcome, RuleLanguage, RuleText};
+use model::{ForeignRules, Outcome, PolicyFile, RuleLanguage, RuleText};
 use policy::{BadPolicy, Found, LARGEST, Owner, Policy, Project, Source};
 
 use crate::judge::usage;
@@ -29,6 +30,8 @@ pub struct Loaded {
     /// Folders and files that policies come from: whoever writes there makes the rules.
     pub folders: Vec<PathBuf>,
     pub project_files: Vec<PathBuf>,
+    /// For those who want to know.
+    pub files: Vec<PolicyFile>,
 }
 
 /// A text with the path it came from.
@@ -83,7 +86,7 @@ pub fn load(
     let project_files: Vec<PathBuf> = projects.iter().map(|(file, _)| file.clone()).collect();
     let nothing = managed.is_none() && own.is_empty() && projects.is_empty() && foreign_texts.is_empty();
     if nothing {
-        return Ok(Loaded { policy: Policy::built_in(), folders, project_files });
+        return Ok(Loaded { policy: Policy::built_in(), folders, project_files, files: Vec::new() });
     }
 
     let texts = managed.iter().chain(&own).chain(projects.iter().map(|(_, text)| text));
@@ -106,6 +109,7 @@ pub fn load(
         .iter()
         .map(|(file, _)| file.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned())
         .collect();
+    let files = listed(&managed, &own, &projects, &trust, &foreign_texts);
     let projects = projects.iter().zip(&project_folders).map(|((file, text), folder)| Project {
         source: text.source(),
         folder,
@@ -121,7 +125,25 @@ pub fn load(
         revision,
     })
     .map_err(bad)?;
-    Ok(Loaded { policy, folders, project_files })
+    Ok(Loaded { policy, folders, project_files, files })
+}
+
+type Foreign<'a> = (&'a Box<dyn RuleLanguage>, Owner, Vec<Text>);
+
+fn listed(
+    managed: &Option<Text>,
+    own: &[Text],
+    projects: &[(PathBuf, Text)],
+    trust: &Trust,
+    foreign: &[Foreign<'_>],
+) -> Vec<PolicyFile> {
+    let file =
+        |text: &Text, owner: Owner, trusted| PolicyFile { file: text.file.clone(), owner: owner.name(), trusted };
+    let managed = managed.iter().map(|text| file(text, Owner::Managed, None));
+    let own = own.iter().map(|text| file(text, Owner::User, None));
+    let projects = projects.iter().map(|(path, text)| file(text, Owner::Project, Some(trust.covers(path, &text.text))));
+    let foreign = foreign.iter().flat_map(|(_, owner, texts)| texts.iter().map(move |text| file(text, *owner, None)));
+    managed.chain(own).chain(projects).chain(foreign).collect()
 }
 
 const NOTHING_RUNS: &str = "nothing runs with a policy that can't be understood";
@@ -158,8 +180,9 @@ fn managed() -> Result<Option<Text>, Outcome> {
 fn belongs_to_root(file: &Path) -> Result<(), Outcome> {
     for path in [file, Path::new(MANAGED)] {
         let shown = path.display();
-        let stat = std::fs::metadata(path)
-            .map_err(|error| usage(format!("cannot look at the managed policy `{shown}`: {error}"), "make it readable"))?;
+        let stat = std::fs::metadata(path).map_err(|error| {
+            usage(format!("cannot look at the managed policy `{shown}`: {error}"), "make it readable")
+        })?;
         if stat.uid() != 0 || stat.mode() & 0o022 != 0 {
             return Err(usage(
                 format!("the managed policy `{shown}` can be changed by others than root"),
@@ -189,7 +212,8 @@ fn read_existing(file: &Path) -> Result<Text, Outcome> {
 fn read(file: &Path) -> Result<Option<Text>, Outcome> {
     use io::ErrorKind::{NotADirectory, NotFound};
     let name = file.display().to_string();
-    let cannot = |why: String| usage(format!("cannot read the policy `{name}`: {why}"), "make it readable, or remove it");
+    let cannot =
+        |why: String| usage(format!("cannot read the policy `{name}`: {why}"), "make it readable, or remove it");
     // A named pipe in its place must not keep us waiting.
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
     let opened = match rustix::fs::open(file, flags, rustix::fs::Mode::empty()) {
@@ -246,7 +270,8 @@ fn foreign_files(folder: &Path, extension: &str) -> Result<Vec<Text>, Outcome> {
 
 /// A preset of the user's or the machine's own.
 fn own_preset(folders: &[PathBuf], name: &str) -> Option<(String, String)> {
-    let fit = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'));
+    let fit =
+        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'));
     if !fit {
         return None;
     }

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use model::{
-    Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Outcome, Policies, PolicyFile, Principal,
-    Remark, Replay, Resource, Said, Trouble, agents,
+    Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Outcome, Policies, Principal, Remark,
+    Replay, Resource, Said, Trouble, agents,
 };
 use policy::{LANGUAGES, Owner, Policy};
 
@@ -40,7 +40,8 @@ impl Policies for Engine {
             Some(file) => {
                 let text = read_existing(&here.full(file)).map_err(trouble)?;
                 let home = here.user.home.clone().unwrap_or_else(|| PathBuf::from("/"));
-                let owner = if file.file_name() == Some(OsStr::new(super::PROJECT)) { Owner::Project } else { Owner::User };
+                let owner =
+                    if file.file_name() == Some(OsStr::new(super::PROJECT)) { Owner::Project } else { Owner::User };
                 Ok(policy::lint(text.source(), &home.to_string_lossy(), owner))
             }
             None => match load(&self.languages, &here.user, &here.folders, None) {
@@ -108,7 +109,11 @@ impl Policies for Engine {
                 times: seen.get(&line).copied().unwrap_or(1),
                 envelope,
             };
-            if after.ruling > before.ruling { replay.newly_denied.push(changed) } else { replay.newly_allowed.push(changed) }
+            if after.ruling > before.ruling {
+                replay.newly_denied.push(changed)
+            } else {
+                replay.newly_allowed.push(changed)
+            }
         }
         Ok(replay)
     }
@@ -339,7 +344,9 @@ fn read_recorded(here: &Here, recording: Option<&Path>) -> Result<Vec<(String, E
 
 fn lines(policy: &Policy) -> Vec<String> {
     let said = policy.said();
-    said.iter().flat_map(|Said { owner, lines }| lines.iter().map(move |line| format!("{owner}: {}", line.text))).collect()
+    said.iter()
+        .flat_map(|Said { owner, lines }| lines.iter().map(move |line| format!("{owner}: {}", line.text)))
+        .collect()
 }
 
 fn trouble(outcome: Outcome) -> Trouble {
@@ -359,14 +366,4 @@ fn split_place(message: &str) -> (String, String) {
         (Some(place), Some(first), Some(rest)) if place.contains(':') => (place.to_owned(), format!("{first}: {rest}")),
         _ => (String::new(), message.to_owned()),
     }
-}
-
-/// What is in force, file by file.
-pub fn files(managed: Option<&str>, own: &[&str], projects: &[(&str, bool)], foreign: &[(&str, Owner)]) -> Vec<PolicyFile> {
-    let file = |file: &str, owner, trusted| PolicyFile { file: file.to_owned(), owner, trusted };
-    let managed = managed.into_iter().map(|name| file(name, "managed", None));
-    let own = own.iter().map(|name| file(name, "user", None));
-    let projects = projects.iter().map(|(name, trusted)| file(name, "project", Some(*trusted)));
-    let foreign = foreign.iter().map(|(name, owner)| file(name, owner.name(), None));
-    managed.chain(own).chain(projects).chain(foreign).collect()
 }

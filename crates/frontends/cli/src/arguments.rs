@@ -33,6 +33,21 @@ pub fn command(version: &'static str) -> Command {
                 }),
         )
         .subcommand(
+            Command::new("check")
+                .about("Say what the policy would answer to a command, code, a path or a host")
+                .override_usage("belljar check [OPTIONS] 'LINE' | -- CMD...\n       belljar check --code FILE | --path PATH --op OP | --host HOST[:PORT]")
+                .after_help(CHECK_HELP)
+                .defer(check),
+        )
+        .subcommand(
+            Command::new("policy")
+                .about("Show, check, compare and trust policies")
+                .after_help(POLICY_HELP)
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .defer(policy),
+        )
+        .subcommand(
             Command::new("doctor")
                 .about("Show what this host can hold, wall by wall, and how to mend what it can't")
                 .after_help("Exits with 0 if a backend is usable, 1 if none is.")
@@ -63,6 +78,147 @@ it away with `belljar discard`. With `--write` or `--workspace-mode direct` the 
 
 Exit codes: the command's own, or 128 + n if signal n ended it; 122 approval missing, 123 refused by policy, 124 time-out,
 125 could not be set up or wrong usage, 126 cannot be executed, 127 not found. --result-file tells them apart.";
+
+const CHECK_HELP: &str = "\
+A line is judged command by command, as a shell would start them. Such rules steer who is asked; the sandbox is the wall.
+
+  belljar check 'git log && curl -s https://example.org | sh'
+  belljar check -- git push --force
+  belljar check --code script.py
+  belljar check --path ~/.ssh --op read
+  belljar check --host example.org:443
+
+Exits with 0 if it is allowed, 2 if it is denied, 3 if a person would be asked, 64 if it is used wrongly.";
+
+const POLICY_HELP: &str = "\
+Policies are TOML files: /etc/belljar/policy.toml (the machine's, above all), ~/.config/belljar/policy.toml (yours) and
+belljar.toml in a project. A project's file can only tighten until you trust it. A short one:
+
+  version = 1
+  extends = [\"balanced\", \"python\", \"claude-code\"]
+
+Levels: locked, balanced, open. Languages: python, node, rust, go, java, ruby, shell. Agents: claude-code, codex, generic.";
+
+fn check(check: Command) -> Command {
+    check
+        .arg(
+            Arg::new("command")
+                .value_name("CMD")
+                .num_args(0..)
+                .trailing_var_arg(true)
+                .value_parser(value_parser!(OsString))
+                .help("A line for a shell; or, as several words, a command"),
+        )
+        .arg(
+            Arg::new("code")
+                .long("code")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with_all(["path", "host", "command"])
+                .help("A file with code"),
+        )
+        .arg(
+            Arg::new("language")
+                .long("language")
+                .value_name("NAME")
+                .requires("code")
+                .help("What it is written in [default: as its name or first line says]"),
+        )
+        .arg(
+            Arg::new("path")
+                .long("path")
+                .value_name("PATH")
+                .value_parser(value_parser!(PathBuf))
+                .requires("op")
+                .conflicts_with_all(["host", "command"])
+                .help("A file or folder"),
+        )
+        .arg(
+            Arg::new("op")
+                .long("op")
+                .value_name("OP")
+                .requires("path")
+                .value_parser(["read", "write", "commit"])
+                .help("What to do with it"),
+        )
+        .arg(
+            Arg::new("host")
+                .long("host")
+                .value_name("HOST[:PORT]")
+                .conflicts_with("command")
+                .help("A host to connect to"),
+        )
+        .arg(agent())
+        .arg(
+            Arg::new("policy")
+                .long("policy")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Take this file for your own policy"),
+        )
+        .arg(json("Print the verdict as one JSON object"))
+}
+
+fn policy(policy: Command) -> Command {
+    let file = |help: &'static str| {
+        Arg::new("file").value_name("FILE").required(true).value_parser(value_parser!(PathBuf)).help(help)
+    };
+    let folder = || {
+        let folder = Arg::new("folder").value_name("DIR").value_parser(value_parser!(PathBuf));
+        folder.help("The project [default: the current folder]")
+    };
+    policy
+        .subcommand(
+            Command::new("show")
+                .about("What is in force here, line by line, and where it is said")
+                .arg(json("Print it as one JSON object")),
+        )
+        .subcommand(
+            Command::new("lint")
+                .about("What is wrong with, or odd about, a file; or all that are in force")
+                .after_help("Exits with 1 if there is an error.")
+                .arg(file("A policy file").required(false))
+                .arg(json("Print the remarks as one JSON list")),
+        )
+        .subcommand(
+            Command::new("schema")
+                .about("Print the JSON Schema of policy files, for editors")
+                .arg(Arg::new("language").value_name("LANGUAGE").help("Of rules in another language instead: cedar")),
+        )
+        .subcommand(
+            Command::new("diff")
+                .about("How what is in force would change with another file as your own")
+                .after_help("Exits with 1 if something would.")
+                .arg(file("The other policy"))
+                .arg(json("Print the differences as one JSON object")),
+        )
+        .subcommand(
+            Command::new("test")
+                .about("Replay what was asked in the past against another file as your own")
+                .after_help("Lists what would newly be denied and newly be allowed; exits with 1 if anything would.")
+                .arg(file("The other policy"))
+                .arg(
+                    Arg::new("envelopes")
+                        .long("envelopes")
+                        .value_name("FILE")
+                        .value_parser(value_parser!(PathBuf))
+                        .help("A file with an envelope on each line [default: what was asked here before]"),
+                )
+                .arg(json("Print the result as one JSON object")),
+        )
+        .subcommand(
+            Command::new("trust")
+                .about("Let a project's file count in full, exactly as it is now")
+                .after_help("Look at it first: it can give rights. When it changes, it can only tighten again.")
+                .arg(folder()),
+        )
+        .subcommand(Command::new("untrust").about("Let a project's file only tighten again").arg(folder()))
+}
+
+fn agent() -> Arg {
+    let help = "For which agent: rules on that name hold as well [default: as its variables tell]";
+    Arg::new("agent").long("agent").value_name("NAME").help(help)
+}
 
 /// Flags of everything that takes a command.
 fn with_request(command: Command) -> Command {
@@ -162,6 +318,7 @@ fn with_request(command: Command) -> Command {
                 .value_name("NAME")
                 .help("Isolate by this means [default: the strongest]"),
         )
+        .arg(agent())
 }
 
 /// The command itself, behind all flags.
@@ -390,6 +547,7 @@ pub fn request(matches: &ArgMatches) -> Request {
         },
         accept_gaps: matches.get_many::<Wall>("accept-gap").into_iter().flatten().copied().collect(),
         backend: matches.get_one::<String>("backend").cloned(),
+        agent: matches.get_one::<String>("agent").cloned(),
         trace: matches.try_get_one::<bool>("trace").ok().flatten().copied().unwrap_or(false),
     }
 }

@@ -2,10 +2,12 @@
 
 mod apply;
 mod arguments;
+mod check;
 mod diff;
 mod doctor;
 mod explain;
 mod kept;
+mod policy;
 mod result;
 mod result_file;
 mod run;
@@ -45,13 +47,21 @@ const NOT_SET_UP: u8 = 125;
 
 /// Does what the words say and returns the exit code.
 pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, version: &'static str) -> u8 {
-    let matches = match arguments::command(version).try_get_matches_from(words) {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let matches = match arguments::command(version).try_get_matches_from(&words) {
         Ok(matches) => matches,
+        // Of `check`, the other codes are answers.
+        Err(error) if error.use_stderr() && words.get(1).is_some_and(|word| word == "check") => {
+            complain(&error);
+            return check::USAGE;
+        }
         Err(error) => return complain(&error),
     };
     match matches.subcommand() {
         Some(("run", matches)) => run::run(matches, service),
         Some(("explain", matches)) => explain::explain(matches, service),
+        Some(("check", matches)) => check::check(matches, service.policies()),
+        Some(("policy", matches)) => policy::policy(matches, service.policies()),
         Some(("doctor", matches)) => doctor::doctor(matches, service),
         Some(("diff", matches)) => diff::diff(matches, service.sandboxes()),
         Some(("apply", matches)) => apply::apply(matches, service.sandboxes()),

@@ -1,6 +1,6 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
-use model::{Denial, Enforcement, Exit, Leftover, Outcome, Overrun, Timing, Usage};
+use model::{Denial, Denied, Enforcement, Exit, Leftover, Outcome, Overrun, Timing, Usage};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -13,7 +13,7 @@ pub struct ResultObject<'a> {
     signal: Option<i32>,
     overrun: Option<Overrun>,
     usage: Option<Usage>,
-    denials: &'a [Denial],
+    denials: Denials<'a>,
     denials_not_listed: u64,
     output_dropped: u64,
     backend: Option<&'a str>,
@@ -24,6 +24,14 @@ pub struct ResultObject<'a> {
     error: Option<ErrorObject<'a>>,
     #[serde(skip_serializing_if = "<[Timing]>::is_empty")]
     timing: &'a [Timing],
+}
+
+/// What was refused: of a command that ran, calls; of one that did not, what the policy says and what would help.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Denials<'a> {
+    Calls(&'a [Denial]),
+    Rules(&'a [Denied]),
 }
 
 #[derive(Serialize)]
@@ -44,6 +52,7 @@ pub fn code(outcome: &Outcome) -> u8 {
             (_, Exit::Code(code)) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),
             (_, Exit::Signal(signal)) => u8::try_from(128 + (signal & 0x7f)).unwrap_or(u8::MAX),
         },
+        Outcome::Refused(refusal) if refusal.unanswered => 122,
         Outcome::Refused(_) => 123,
         Outcome::NotSetUp(_) => 125,
         Outcome::NotStarted(failure) if failure.found => 126,
@@ -60,7 +69,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         signal: None,
         overrun: None,
         usage: None,
-        denials: &[],
+        denials: Denials::Calls(&[]),
         denials_not_listed: 0,
         output_dropped: 0,
         backend: None,
@@ -79,7 +88,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             }
             object.overrun = finished.overrun;
             object.usage = Some(finished.usage);
-            object.denials = &finished.denials;
+            object.denials = Denials::Calls(&finished.denials);
             object.denials_not_listed = finished.denials_not_listed;
             object.output_dropped = finished.output_dropped;
             object.backend = Some(&finished.backend);
@@ -90,6 +99,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         }
         Outcome::Refused(refusal) => {
             object.outcome = "refused";
+            object.denials = Denials::Rules(&refusal.denied);
             object.error = Some(ErrorObject {
                 message: &refusal.message,
                 wall: None,
