@@ -148,9 +148,14 @@ pub struct Context {
     pub directory: String,
     /// The asker's home.
     pub home: String,
-    /// The workspaces' roots.
+    /// The workspaces' roots. None, no list and an empty one mean the same.
+    #[serde(deserialize_with = "or_none")]
     pub workspaces: Vec<String>,
     pub workspace_mode: WorkspaceMode,
+}
+
+fn or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl Envelope {

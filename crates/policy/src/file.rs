@@ -8,7 +8,7 @@ use model::{Ruling, WorkspaceMode};
 use serde::Deserialize;
 use toml::Spanned;
 
-#[cfg(feature = "schema")]
+#[cfg(test)]
 use schemars::JsonSchema;
 
 /// A text whose place in the file is remembered, for errors.
@@ -16,19 +16,19 @@ pub type Text = Spanned<String>;
 
 /// What may run, what it may do, and who is asked.
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(title = "belljar policy"))]
+#[cfg_attr(test, derive(JsonSchema), schemars(title = "belljar policy"))]
 #[serde(deny_unknown_fields)]
 pub struct File {
     /// The version of this format: 1.
-    #[cfg_attr(feature = "schema", schemars(with = "u32", range(min = 1, max = 1)))]
+    #[cfg_attr(test, schemars(with = "u32", range(min = 1, max = 1)))]
     pub version: Spanned<u32>,
     /// Presets to begin with: a level (`locked`, `balanced` or `open`), languages, agents.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub extends: Vec<Text>,
     /// Rules of presets that shall not hold, by their ids.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub disable: Vec<Text>,
     /// What holds for an action that no rule speaks of.
     #[serde(default)]
@@ -64,13 +64,13 @@ pub struct File {
     pub commit: Commit,
     /// Rules. All that match are heard, and the strictest wins.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<Rule>"))]
+    #[cfg_attr(test, schemars(with = "Vec<Rule>"))]
     pub rule: Vec<Spanned<Rule>>,
 }
 
 /// A ruling for each action.
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {
     /// Starting a command.
@@ -98,44 +98,65 @@ pub struct Defaults {
 
 /// `allow`, `ask` or `deny`, with its place.
 #[derive(Clone, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(transparent)]
-pub struct Answer(#[cfg_attr(feature = "schema", schemars(with = "Ruling"))] pub Spanned<Ruling>);
+pub struct Answer(#[cfg_attr(test, schemars(with = "Rulings"))] pub Spanned<Ruling>);
+
+// For the schema alone: the model knows nothing of schemas.
+#[cfg(test)]
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code)]
+enum Rulings {
+    Allow,
+    Ask,
+    Deny,
+}
+
+#[cfg(test)]
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code)]
+enum Modes {
+    Cow,
+    Direct,
+    Readonly,
+}
 
 /// Paths: absolute, from `~/`, or relative to the workspace (in a project's file: to that file).
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Files {
     /// Where workspaces may be; anywhere, if nothing is named. Globs work: `~/code/*`.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub workspaces: Vec<Text>,
     /// Can be read in every sandbox, where they exist.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub read: Vec<Text>,
     /// Can be changed directly in every sandbox, where they exist.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub write: Vec<Text>,
     /// Can't be seen in any sandbox.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub hide: Vec<Text>,
     /// Changes to these are shown apart and taken only when named. Globs work: `deploy/**`.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub protect: Vec<Text>,
 }
 
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
     /// Variables of the asker that every sandbox gets. `*` stands for any letters: `NPM_CONFIG_*`.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub pass: Vec<Text>,
     /// Variables that every sandbox gets with this value.
     #[serde(default)]
@@ -143,129 +164,129 @@ pub struct Environment {
 }
 
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Ends it after this time: `30s`, `5m`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub timeout: Option<Text>,
     /// Processors: `2`, `0.5`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub cpus: Option<Text>,
     /// Processor time of all processes together.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub cpu_time: Option<Text>,
     /// Memory of all processes together: `512M`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub memory: Option<Text>,
     /// Processes and threads.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
     pub pids: Option<Spanned<u64>>,
     /// Bytes it may write in each writable place: `8G`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub disk: Option<Text>,
     /// Files it may have open in one process.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
     pub files: Option<Spanned<u64>>,
     /// Bytes of output that are passed on.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub output: Option<Text>,
 }
 
 /// Hosts: `pypi.org`, `*.npmjs.org`, `localhost:5432`. Without a port, 443.
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub allow: Vec<Text>,
     /// A person is asked at the first request.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub ask: Vec<Text>,
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub deny: Vec<Text>,
 }
 
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Secret {
     /// Where it may go.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub hosts: Vec<Text>,
 }
 
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Code {
     /// Languages that may be interpreted; all, if none is named.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub languages: Vec<Text>,
     /// The most bytes of one piece of code: `1M`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub largest: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Isolation {
     /// The weakest kind of wall that will do: `namespaces` (the host's kernel), `user-kernel` (a kernel of its own in
     /// user space), `machine` (a virtual machine).
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub minimum: Option<Text>,
     /// Walls that may be missing.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub accept_gaps: Vec<Text>,
 }
 
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Whom it is about: an agent's name or `user:NAME`. `*` stands for any letters.
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub name: Text,
     /// All that it may do; everything, if nothing is named.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub actions: Vec<Text>,
     /// Languages that it may have interpreted; all, if none is named.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub languages: Vec<Text>,
     /// How often it may ask: `60/m`, `10/s`, `500/h`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub rate: Option<Text>,
     /// How many runs it may have at once.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
     pub concurrent: Option<Spanned<u64>>,
 }
 
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Approvals {
     /// How long a question waits for an answer; then it is a no. `5m` if not said.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub timeout: Option<Text>,
     /// Users who may answer; whoever asks, and root, if none is named.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub approvers: Vec<Text>,
     /// Whether an answer may hold from now on (`--always`). It may, if not said.
     pub always: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Findings {
     pub critical: Option<Answer>,
@@ -275,52 +296,53 @@ pub struct Findings {
 }
 
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Release {
     /// The most bytes of one file that goes back to the asker.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub largest: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Commit {
     /// Paths whose changes a person is asked about, even when they are named.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub ask: Vec<Text>,
     /// Paths whose changes are never taken.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub deny: Vec<Text>,
 }
 
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// A name for it, for `disable` and for messages; its number, if not said.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub id: Option<Text>,
     pub when: When,
+    #[cfg_attr(test, schemars(with = "Rulings"))]
     pub then: Ruling,
     /// What a person or a model is told.
     pub why: String,
     /// What it is about, checked when the file is read: commands, paths, hosts …
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub matches: Vec<Text>,
     /// What it is not about.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub passes: Vec<Text>,
 }
 
 /// All that is said must hold; of a list, one.
 #[derive(Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// `exec`, if a program is named; `connect`, if a host is; `code`, if a language is.
@@ -334,11 +356,11 @@ pub struct When {
     pub program: Few,
     /// Arguments that must be there: flags anywhere, other words in this order. `--force|-f` is one or the other.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub args: Vec<Text>,
     /// Arguments that must not be there.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub without: Vec<Text>,
     /// Programs whose output it runs, as in `curl … | sh`.
     #[serde(default)]
@@ -356,21 +378,20 @@ pub struct When {
     #[serde(default)]
     pub language: Few,
     /// More bytes than this.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub larger_than: Option<Text>,
     /// How the workspace is given: `cow`, `direct`, `readonly`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<Modes>"))]
     pub workspace_mode: Option<WorkspaceMode>,
 }
 
 /// One text or a list of them.
 #[derive(Default)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(untagged))]
-pub struct Few(#[cfg_attr(feature = "schema", schemars(with = "OneOrMore"))] pub Vec<Text>);
+#[cfg_attr(test, derive(JsonSchema), schemars(transparent))]
+pub struct Few(#[cfg_attr(test, schemars(with = "OneOrMore"))] pub Vec<Text>);
 
-/// For the schema alone.
-#[cfg(feature = "schema")]
+// For the schema alone.
+#[cfg(test)]
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code)]

@@ -12,6 +12,8 @@ mod policy;
 mod presets;
 mod reader;
 mod rule;
+#[cfg(test)]
+mod schema;
 mod sheet;
 mod show;
 mod system;

@@ -158,6 +158,8 @@ impl PathPattern {
                 }
                 if self.any[at] {
                     next[at] = true;
+                    // At the end it has stood for something now.
+                    next[at + 1] |= at + 1 == self.names.len();
                 } else if self.names[at].matches(name, care) {
                     next[at + 1] = true;
                 }
@@ -178,9 +180,6 @@ impl PathPattern {
             if reached[at] && self.any[at] && at + 1 < self.names.len() {
                 reached[at + 1] = true;
             }
-        }
-        if self.any.last() == Some(&true) && self.names.len() == 1 {
-            reached[1] = true;
         }
     }
 }

@@ -46,9 +46,13 @@ impl Policy {
             reasons.extend(heard);
             reasons.extend(self.inline_code(envelope, command));
         }
+        if !unclear.is_empty() {
+            // Whatever it turns out to be, what holds for every command holds for it.
+            reasons.extend(self.hear(Part { envelope, command: None }));
+        }
         for sentence in unclear {
             reasons.push(Reason {
-                ruling: self.about_the_unknown(),
+                ruling: Ruling::Ask,
                 rule: "exec.unclear".to_owned(),
                 place: String::new(),
                 why: sentence,
@@ -78,17 +82,6 @@ impl Policy {
         let reasons = self.hear(Part { envelope: &envelope, command: None });
         // Whether commands may hold code at all is for rules on commands: a default for code is about code alone.
         reasons.into_iter().filter(|reason| reason.rule != "defaults.code").collect()
-    }
-
-    /// Somebody has questions about commands, and this one can't be read.
-    fn about_the_unknown(&self) -> Ruling {
-        self.voices
-            .iter()
-            .map(|voice| voice.default_for(Action::Exec))
-            .max()
-            .flatten()
-            .unwrap_or(Ruling::Ask)
-            .max(Ruling::Ask)
     }
 }
 
