@@ -13,6 +13,8 @@ mod folder;
 mod question;
 mod session;
 mod standing;
+#[cfg(test)]
+mod tests;
 mod users;
 mod wait;
 

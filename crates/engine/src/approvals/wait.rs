@@ -59,10 +59,10 @@ pub fn until_answered(
             }
             Ok(None) => {}
             Err(why) => {
-                folder.remove(&held.answer_name());
+                let removed = if folder.remove(&held.answer_name()) { "was removed" } else { "can't be removed" };
                 wrong += 1;
                 if wrong <= TOLD {
-                    watch.warn(&format!("an answer to {id} does not count and was removed: {why}"));
+                    watch.warn(&format!("an answer to {id} does not count and {removed}: {why}"));
                 }
             }
         }
