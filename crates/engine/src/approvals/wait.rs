@@ -40,8 +40,7 @@ pub fn until_answered(
     let changes = Changes::of(folder).map_err(trouble)?;
     let held = question::park(folder, parking).map_err(trouble)?;
     let id = held.written.id.clone();
-    let standing = super::standing::entries(question, &users::us().to_string());
-    let mut conversation = person.and_then(|person| person.ask(&held.parked(&parking.digest), &standing));
+    let mut conversation = person.and_then(|person| person.ask(&held.parked(&parking.digest), &parking.standing));
     if conversation.is_none() {
         let who = parking.approvers.join(" or ");
         watch.warn(&format!("waiting {} for {who} to answer: `belljar approve {id}`", in_words(parking.timeout)));
