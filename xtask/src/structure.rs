@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/laws",
         &[
             "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
-            "belljar-workspace",
+            "belljar-workspace", "belljar-engine",
         ],
     ),
     ("xtask", &["belljar-testkit"]),
