@@ -5,6 +5,8 @@ mod letters;
 mod prompt;
 mod shown;
 #[cfg(test)]
+mod terminal_tests;
+#[cfg(test)]
 mod tests;
 
 use clap::ArgMatches;

@@ -20,7 +20,7 @@ fn reason(rule: &str, about: &str, why: &str) -> Reason {
     }
 }
 
-fn parked() -> Parked {
+pub fn parked() -> Parked {
     Parked {
         id: "3f2a91c0".to_owned(),
         digest: "0f5c8a11b2d4".to_owned() + &"0".repeat(52),
@@ -103,7 +103,7 @@ fn nothing_is_wider_than_the_terminal() {
     }
 }
 
-fn standing() -> Standing {
+pub fn standing() -> Standing {
     Standing {
         id: "77e01b2c".to_owned(),
         rule: "git.force".to_owned(),
