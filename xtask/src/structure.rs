@@ -10,7 +10,7 @@ use crate::place;
 /// A crate that is not named may use none: a new one is added here on purpose.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/model", &[]),
-    ("crates/policy", &["belljar-model"]),
+    ("crates/policy", &["belljar-model", "belljar-shell"]),
     ("crates/shell", &[]),
     ("crates/workspace", &["belljar-model", "belljar-sys"]),
     ("crates/sys", &[]),
@@ -27,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/laws",
         &[
             "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
-            "belljar-workspace", "belljar-shell",
+            "belljar-workspace", "belljar-shell", "belljar-engine", "belljar-cedar",
         ],
     ),
     ("xtask", &["belljar-testkit"]),

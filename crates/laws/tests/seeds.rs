@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 const TRIES: u64 = 20_000;
 
 #[test]
+fn questions_are_shown_whole_and_answers_are_not_understood_in_part() {
+    holds("approvals");
+}
+
+#[test]
 fn denials_are_few_and_safe_to_look_at() {
     holds("denials");
 }

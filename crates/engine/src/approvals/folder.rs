@@ -115,11 +115,13 @@ impl Folder {
         rustix::fs::renameat(&self.fd, name, &into.fd, new)
     }
 
-    /// Whoever removed it before us did the same. What can't be removed is never taken for an answer.
-    pub fn remove(&self, name: &str) {
-        if rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) == Err(Errno::ISDIR) {
-            drop(rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR));
+    /// Whether it is gone, by us or by whoever was faster. What stays is never taken for an answer all the same.
+    pub fn remove(&self, name: &str) -> bool {
+        let mut removed = rustix::fs::unlinkat(&self.fd, name, AtFlags::empty());
+        if removed == Err(Errno::ISDIR) {
+            removed = rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
         }
+        matches!(removed, Ok(()) | Err(Errno::NOENT))
     }
 
     pub fn stat(&self, name: &str) -> Option<Stat> {

@@ -13,6 +13,8 @@ mod folder;
 mod question;
 mod session;
 mod standing;
+#[cfg(test)]
+mod tests;
 mod users;
 mod wait;
 
@@ -122,7 +124,14 @@ impl Approvals {
         if let Some(by) = session::answered(&folder, &digest, &approvers) {
             return Ok(Approval { digest: question.digest.clone(), by: users.name(by) });
         }
-        let parking = Parking { question, digest, approvers: approvers.names(&users), offers, timeout: terms.timeout };
+        let parking = Parking {
+            question,
+            digest,
+            approvers: approvers.names(&users),
+            offers,
+            timeout: terms.timeout,
+            standing: standing::entries(question, &users.name(us)),
+        };
         let person = person.filter(|_| approvers.contains(us));
         let heard = wait::until_answered(&folder, &parking, &approvers, person, watch)?;
         let by = users.name(heard.by);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use model::{Offers, Parked, Question, Trouble};
+use model::{Offers, Parked, Question, Standing, Trouble};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,8 @@ pub struct Parking<'a> {
     pub approvers: Vec<String>,
     pub offers: Offers,
     pub timeout: Duration,
+    /// What `always` would write down.
+    pub standing: Vec<Standing>,
 }
 
 /// The file, as it is read by whoever answers.

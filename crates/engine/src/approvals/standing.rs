@@ -27,15 +27,22 @@ struct Written {
 
 /// What would be written down for a question: one entry a reason.
 pub fn entries(question: &Question, by: &str) -> Vec<Standing> {
-    let entry = |reason: &Reason| Standing {
-        id: folder::random::<4>().unwrap_or_default(),
-        rule: reason.rule.clone(),
-        action: reason.action,
-        about: reason.about.clone(),
-        principal: question.principal.to_string(),
-        workspaces: workspaces(question),
-        on: today(),
-        by: by.to_owned(),
+    let principal = question.principal.to_string();
+    let workspaces = workspaces(question);
+    let entry = |reason: &Reason| {
+        // The same is always called the same: what is shown first is what is written, and once.
+        let said = (&reason.rule, reason.action, &reason.about, &principal, &workspaces);
+        let hash = blake3::hash(&serde_json::to_vec(&said).unwrap_or_default());
+        Standing {
+            id: hash.to_hex()[..8].to_owned(),
+            rule: reason.rule.clone(),
+            action: reason.action,
+            about: reason.about.clone(),
+            principal: principal.clone(),
+            workspaces: workspaces.clone(),
+            on: today(),
+            by: by.to_owned(),
+        }
     };
     question.reasons.iter().map(entry).collect()
 }
@@ -87,7 +94,11 @@ pub fn read(text: &str) -> Result<Vec<Standing>, String> {
 }
 
 pub fn add(settings: &Path, entries: &[Standing]) -> Result<(), Trouble> {
-    change(settings, |all| all.extend_from_slice(entries))
+    change(settings, |all| {
+        // Said again, it is the newer word.
+        all.retain(|known| entries.iter().all(|entry| entry.id != known.id));
+        all.extend_from_slice(entries);
+    })
 }
 
 /// Takes one back; nothing if there is none that `which` begins.
@@ -187,4 +198,16 @@ fn date(days: u64) -> String {
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
     format!("{:04}-{month:02}-{day:02}", era * 400 + year + later)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for (days, shown) in [(0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_513, "2026-03-01")] {
+            assert_eq!(date(days), shown);
+        }
+    }
 }

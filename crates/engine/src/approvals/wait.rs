@@ -40,8 +40,7 @@ pub fn until_answered(
     let changes = Changes::of(folder).map_err(trouble)?;
     let held = question::park(folder, parking).map_err(trouble)?;
     let id = held.written.id.clone();
-    let standing = super::standing::entries(question, &users::us().to_string());
-    let mut conversation = person.and_then(|person| person.ask(&held.parked(&parking.digest), &standing));
+    let mut conversation = person.and_then(|person| person.ask(&held.parked(&parking.digest), &parking.standing));
     if conversation.is_none() {
         let who = parking.approvers.join(" or ");
         watch.warn(&format!("waiting {} for {who} to answer: `belljar approve {id}`", in_words(parking.timeout)));
@@ -59,10 +58,10 @@ pub fn until_answered(
             }
             Ok(None) => {}
             Err(why) => {
-                folder.remove(&held.answer_name());
+                let removed = if folder.remove(&held.answer_name()) { "was removed" } else { "can't be removed" };
                 wrong += 1;
                 if wrong <= TOLD {
-                    watch.warn(&format!("an answer to {id} does not count and was removed: {why}"));
+                    watch.warn(&format!("an answer to {id} does not count and {removed}: {why}"));
                 }
             }
         }

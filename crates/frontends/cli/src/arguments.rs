@@ -25,6 +25,7 @@ pub fn command(version: &'static str) -> Command {
         )
         .subcommands(kept())
         .subcommand(collect())
+        .subcommand(approve())
         .subcommand(
             Command::new("explain")
                 .about("Show, step by step, what `run` would do, without doing it")
@@ -439,6 +440,58 @@ fn collect() -> Command {
         },
     )
 }
+
+fn approve() -> Command {
+    Command::new("approve").about("Answer what a policy asks a person about, or list what waits for an answer").defer(
+        |approve| {
+            approve
+                .override_usage("belljar approve [OPTIONS] [list | ID | revoke ID]")
+                .after_help(APPROVE_HELP)
+                .arg(
+                    Arg::new("words").value_name("ID").num_args(0..).help(
+                        "The question: its id, the start of it, or `last` for the newest [default: list them all]",
+                    ),
+                )
+                .arg(switch("once", "Say yes, this time").conflicts_with_all(["session", "always", "deny"]))
+                .arg(
+                    switch("session", "Say yes, also when the same is asked again in the asker's session")
+                        .conflicts_with_all(["always", "deny"]),
+                )
+                .arg(
+                    switch(
+                        "always",
+                        "Say yes, also when the same rule asks about the same again; shown before it is kept",
+                    )
+                    .conflicts_with("deny"),
+                )
+                .arg(switch("deny", "Say no"))
+                .arg(Arg::new("reason").long("reason").value_name("TEXT").help("Tell whoever asked why"))
+                .arg(switch("yes", "Do not ask me again; needs the whole ID, an answer and --digest"))
+                .arg(
+                    Arg::new("digest")
+                        .long("digest")
+                        .value_name("DIGEST")
+                        .help("Of the question that was looked at, 12 digits of it or more"),
+                )
+                .arg(switch("all", "List answers that stand, too"))
+                .arg(Arg::new("of").long("of").value_name("USER").help("Questions of another user, for root"))
+                .arg(json("Print it as one JSON object"))
+        },
+    )
+}
+
+const APPROVE_HELP: &str = "\
+An answer holds for exactly what is shown: if anything of it changes, it is asked again. No answer in time is a no.
+Agents, and whatever runs in a sandbox, can't answer.
+
+  belljar approve                          what waits for an answer
+  belljar approve 3f2a                     look at it, then say once, session, always or no
+  belljar approve last --deny --reason 'use --force-with-lease'
+  belljar approve 3f2a91c0 --once --yes --digest 0f5c8a11b2d4
+  belljar approve list --all               with answers that stand
+  belljar approve revoke 77e01b2c          take one back
+
+Exits with 0 if it was answered, 1 if nobody waits for that answer, 125 if it may not be answered so.";
 
 fn which() -> Arg {
     let help = "Its id, the start of it, its name, or `last` for the one used last";

@@ -1,6 +1,7 @@
 //! The command line: words to requests, outcomes to words. No logic: whatever is decided is decided elsewhere.
 
 mod apply;
+mod approve;
 mod arguments;
 mod check;
 mod diff;
@@ -14,6 +15,7 @@ mod run;
 mod watch;
 mod words;
 
+pub use approve::Prompt;
 pub use watch::Terminal;
 
 use std::ffi::OsString;
@@ -25,6 +27,7 @@ use model::Service;
 /// What makes words of other people's bytes. Not for use: for those who try it with all kinds of bytes.
 #[doc(hidden)]
 pub mod hostile {
+    pub use crate::approve::{block, question};
     pub use crate::explain::lines as explained;
     pub use crate::result::{code, object};
     pub use crate::run::summary;
@@ -65,6 +68,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("doctor", matches)) => doctor::doctor(matches, service),
         Some(("diff", matches)) => diff::diff(matches, service.sandboxes()),
         Some(("apply", matches)) => apply::apply(matches, service.sandboxes()),
+        Some(("approve", matches)) => approve::approve(matches, service.approvals()),
         Some(("exec", matches)) => kept::exec(matches, service),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
         Some(("completions", matches)) => completions(matches, version),
