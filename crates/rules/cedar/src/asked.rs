@@ -140,11 +140,11 @@ mod tests {
     use model::{Action, Principal};
 
     use super::*;
-    use crate::vocabulary::SCHEMA;
+    use crate::vocabulary::SCHEMA_JSON;
 
     #[test]
     fn every_question_is_what_the_schema_says() {
-        let (schema, _) = Schema::from_cedarschema_str(SCHEMA).expect("a schema");
+        let schema = Schema::from_json_str(SCHEMA_JSON).expect("a schema");
         let words = Vocabulary::of(&schema).expect("every name");
         for (action, resource) in questions() {
             for agent in [None, Some("claude-code".to_owned())] {

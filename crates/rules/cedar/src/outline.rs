@@ -4,9 +4,9 @@
 //! whole process. So depth is bounded here, by a reader that keeps only a few numbers.
 
 /// Brackets within brackets, and choices (`if`) within choices.
-const DEEPEST: usize = 32;
+const DEEPEST: usize = 20;
 /// Of one policy. A chain `a && b && c` becomes a tree that is as deep as the chain is long.
-const MOST_OPERATORS: usize = 500;
+const MOST_OPERATORS: usize = 1000;
 
 /// Where one policy is.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) struct Statement {
     pub start: usize,
     /// From one.
     pub line: usize,
+    /// How often it says `principal`.
+    pub principals: usize,
     /// Each annotation's name, and where it is.
     pub annotations: Vec<(String, usize)>,
 }
@@ -46,10 +48,12 @@ pub(crate) fn outline(text: &str) -> Result<Vec<Statement>, Unfit> {
             (depth, choices, operators) = (0, 0, 0);
             continue;
         }
-        let statement = open.get_or_insert_with(|| Statement { start, line: first_line, annotations: Vec::new() });
+        let statement =
+            open.get_or_insert_with(|| Statement { start, line: first_line, principals: 0, annotations: Vec::new() });
         match token {
             b"(" | b"[" | b"{" => (depth, operators) = (depth + 1, operators + 1),
             b")" | b"]" | b"}" => depth = depth.saturating_sub(1),
+            b"principal" => statement.principals += 1,
             b"if" => choices += 1,
             b"@" => statement.annotations.push((word_after(text, at), start)),
             b"," | b":" => {}
@@ -132,12 +136,12 @@ mod tests {
 
     #[test]
     fn policies_begin_at_their_first_token() {
-        let text =
-            "// one;\n@id(\"a;b\")\npermit(principal, action, resource); // two;\n\nforbid(principal,action,resource)";
+        let text = "// one;\n@id(\"a;b\")\npermit(principal, action, resource); // two;\n\nforbid(principal,action,resource) when { principal is User }";
         let found = outline(text).expect("fit");
         let starts: Vec<&str> = found.iter().map(|one| &text[one.start..one.start + 3]).collect();
         assert_eq!(starts, ["@id", "for"]);
         assert_eq!([found[0].line, found[1].line], [2, 5]);
+        assert_eq!([found[0].principals, found[1].principals], [1, 2]);
         assert_eq!(found[0].annotations, [("id".to_owned(), 8)]);
     }
 

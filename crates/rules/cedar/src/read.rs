@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use cedar_policy::{Effect, Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
+use cedar_policy::{Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, Schema, ValidationMode, Validator};
 use miette::Diagnostic;
 use model::{BadRules, RuleText, Ruling};
 
 use crate::outline::{Statement, is_hidden, outline};
 use crate::rules::{Rule, Rules};
-use crate::vocabulary::{SCHEMA, Vocabulary, host_name, is_plain_path};
+use crate::vocabulary::{SCHEMA_JSON, Vocabulary, host_name, is_plain_path};
 
 /// Of all files together.
 const MOST_BYTES: usize = 1 << 20;
@@ -52,9 +52,9 @@ fn small_enough(files: &[RuleText<'_>]) -> Result<(), BadRules> {
 /// Ours, so it is in order; where it is not, nothing is read.
 fn schema() -> Result<(Schema, Vocabulary), BadRules> {
     let broken = |message: String| {
-        bad(&RuleText { file: "schema.cedarschema", text: SCHEMA }, 0, message, "this is a mistake in belljar")
+        bad(&RuleText { file: "schema.json", text: SCHEMA_JSON }, 0, message, "this is a mistake in belljar")
     };
-    let (schema, _) = Schema::from_cedarschema_str(SCHEMA).map_err(|error| broken(error.to_string()))?;
+    let schema = Schema::from_json_str(SCHEMA_JSON).map_err(|error| broken(error.to_string()))?;
     let words = Vocabulary::of(&schema).ok_or_else(|| broken("a name is missing".to_owned()))?;
     Ok((schema, words))
 }
@@ -90,10 +90,15 @@ fn policies(file: &RuleText<'_>) -> Result<Vec<(Policy, Statement)>, BadRules> {
 }
 
 fn rule(policy: Policy, statement: &Statement, file: &RuleText<'_>, number: usize) -> Result<Rule, BadRules> {
+    let (mut id, mut asks, mut why) = (None, None, None);
     for (name, value) in policy.annotations() {
         let at = statement.annotations.iter().find(|(known, _)| known == name).map_or(statement.start, |(_, at)| *at);
-        if !ANNOTATIONS.contains(&name) {
-            return Err(bad(file, at, format!("`@{name}` means nothing here"), &nearest(name)));
+        // To ask Cedar for one by its name takes far longer.
+        match name {
+            "id" => id = Some(value),
+            "ask" => asks = Some(value),
+            "why" => why = Some(value),
+            _ => return Err(bad(file, at, format!("`@{name}` means nothing here"), &nearest(name))),
         }
         if value.is_empty() && name != "ask" {
             let hint = format!("write `@{name}(\"…\")`");
@@ -108,17 +113,18 @@ fn rule(policy: Policy, statement: &Statement, file: &RuleText<'_>, number: usiz
             return Err(bad(file, at, "this is no name for a rule".to_owned(), &hint));
         }
     }
-    let name = policy.annotation("id").map_or_else(|| format!("{OURS}{number}"), str::to_owned);
-    let asks = policy.annotation("ask");
+    let name = id.map_or_else(|| format!("{OURS}{number}"), str::to_owned);
     let ruling = match (asks, policy.effect()) {
         (Some(_), _) => Ruling::Ask,
         (None, Effect::Permit) => Ruling::Allow,
         (None, Effect::Forbid) => Ruling::Deny,
     };
-    let why = asks.filter(|why| !why.is_empty()).or(policy.annotation("why"));
+    let why = asks.filter(|why| !why.is_empty()).or(why);
     let why = why.map_or_else(|| plain_reason(&name, ruling), str::to_owned);
+    // Its scope has the word once.
+    let of_anyone = statement.principals == 1 && policy.principal_constraint() == PrincipalConstraint::Any;
     let policy = policy.new_id(PolicyId::new(&name));
-    Ok(Rule { name, file: file.file.to_owned(), line: statement.line, ruling, why, policy })
+    Ok(Rule { name, file: file.file.to_owned(), line: statement.line, ruling, why, of_anyone, policy })
 }
 
 fn plain_reason(name: &str, ruling: Ruling) -> String {

@@ -19,6 +19,8 @@ pub(crate) struct Rule {
     pub line: usize,
     pub ruling: Ruling,
     pub why: String,
+    /// Whoever asks, it says the same.
+    pub of_anyone: bool,
     pub policy: Policy,
 }
 
@@ -53,15 +55,31 @@ impl Rule {
     }
 }
 
-/// All that can speak of one action. Cedar names only the policies that it decided by, which are all that match where
-/// all have the same effect: hence two sets.
+/// Cedar names only the policies that it decided by, which are all that match where all have the same effect: hence
+/// two sets.
 #[derive(Default)]
-struct Speaking {
+struct Sets {
     permits: PolicySet,
     forbids: PolicySet,
+}
+
+/// All that can speak of one action.
+#[derive(Default)]
+struct Speaking {
+    /// Asked once, also where there is an agent and a user.
+    of_anyone: Sets,
+    of_someone: Sets,
+    silent: bool,
     first_permit: Option<usize>,
     /// A set could not be made of them; never seen, and never taken for silence.
     broken: bool,
+}
+
+/// What came of asking.
+#[derive(Clone, Default)]
+struct Said {
+    matching: Vec<usize>,
+    errors: Vec<Reason>,
 }
 
 pub(crate) struct Rules {
@@ -83,10 +101,12 @@ impl Rules {
     fn speaking_of(&self, action: Action) -> &Speaking {
         let at = Action::ALL.iter().position(|known| *known == action).unwrap_or_default();
         self.speaking[at].get_or_init(|| {
-            let mut speaking = Speaking::default();
+            let mut speaking = Speaking { silent: true, ..Speaking::default() };
             for (at, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.speaks_of(action, &self.words)) {
-                let set = if rule.permits() { &mut speaking.permits } else { &mut speaking.forbids };
+                let sets = if rule.of_anyone { &mut speaking.of_anyone } else { &mut speaking.of_someone };
+                let set = if rule.permits() { &mut sets.permits } else { &mut sets.forbids };
                 speaking.broken |= set.add(rule.policy.clone()).is_err();
+                speaking.silent = false;
                 if rule.permits() {
                     speaking.first_permit.get_or_insert(at);
                 }
@@ -95,21 +115,23 @@ impl Rules {
         })
     }
 
-    /// What they say to one principal.
-    fn say(&self, request: &Request, asked: &Asked, speaking: &Speaking, envelope: &Envelope) -> Vec<Reason> {
-        let (mut matching, mut reasons) = (Vec::new(), Vec::new());
-        for set in [&speaking.forbids, &speaking.permits] {
+    /// Adds what these say to one principal.
+    fn ask(&self, sets: &Sets, request: &Request, asked: &Asked, envelope: &Envelope, mut said: Said) -> Said {
+        for set in [&sets.forbids, &sets.permits].into_iter().filter(|set| !set.is_empty()) {
             let response = self.authorizer.is_authorized(request, set, &asked.entities);
             for id in response.diagnostics().reason() {
                 match self.by_id.get(id) {
-                    Some(at) => matching.push(*at),
-                    None => reasons.push(cannot(envelope, "a rule matches that nobody knows")),
+                    Some(at) => said.matching.push(*at),
+                    None => said.errors.push(cannot(envelope, "a rule matches that nobody knows")),
                 }
             }
-            for error in response.diagnostics().errors() {
-                reasons.push(self.cannot_evaluate(error, envelope));
-            }
+            said.errors.extend(response.diagnostics().errors().map(|error| self.cannot_evaluate(error, envelope)));
         }
+        said
+    }
+
+    fn reasons(&self, said: Said, request: &Request, speaking: &Speaking, envelope: &Envelope) -> Vec<Reason> {
+        let Said { mut matching, errors: mut reasons } = said;
         matching.sort_unstable();
         reasons.extend(matching.iter().map(|at| matches(&self.rules[*at], envelope)));
         let permitted = matching.iter().any(|at| self.rules[*at].permits());
@@ -140,15 +162,20 @@ impl ForeignRules for Rules {
         if speaking.broken {
             return vec![cannot(envelope, "the rules could not be put together")];
         }
-        if speaking.permits.is_empty() && speaking.forbids.is_empty() {
+        if speaking.silent {
             return Vec::new();
         }
         let asked = match asked(envelope, &self.words, None) {
             Ok(asked) => asked,
             Err(why) => return vec![cannot(envelope, &why)],
         };
-        let mut reasons = self.say(&asked.first, &asked, speaking, envelope);
-        let of_user = asked.user.as_ref().map(|user| self.say(user, &asked, speaking, envelope));
+        let to_all = self.ask(&speaking.of_anyone, &asked.first, &asked, envelope, Said::default());
+        let say = |request: &Request| {
+            let said = self.ask(&speaking.of_someone, request, &asked, envelope, to_all.clone());
+            self.reasons(said, request, speaking, envelope)
+        };
+        let mut reasons = say(&asked.first);
+        let of_user = asked.user.as_ref().map(say);
         for reason in of_user.into_iter().flatten().filter(|reason| reason.ruling > Ruling::Allow) {
             let said = |known: &Reason| known.ruling == reason.ruling && known.rule == reason.rule;
             if !reasons.iter().any(said) {

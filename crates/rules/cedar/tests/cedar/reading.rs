@@ -55,7 +55,6 @@ fn what_the_schema_does_not_know_is_refused_in_the_file_it_is_in() {
         r#"permit(principal, action == Action::"exec", resource) when { resource.port == 1 };"#,
         r#"permit(principal, action == Action::"exec", resource) when { resource.line == 1 };"#,
         r#"permit(principal, action, resource) when { context.weather == "fine" };"#,
-        r#"permit(principal, action, resource) when { ip("10.0.0.1").isLoopback() };"#,
     ];
     for text in wrong {
         let text = format!("\n\n{text}");
@@ -125,7 +124,7 @@ fn no_text_is_too_deep_for_the_stack() {
         ("!", "true", ""),
         ("-", "1", " == 1"),
     ] {
-        for depth in [4, 28, 32, 160, 499, 10_000, 100_000] {
+        for depth in [4, 16, 18, 20, 300, 999, 10_000, 100_000] {
             let text = condition(&format!("{}{middle}{}", before.repeat(depth), after.repeat(depth)));
             if let Ok(rules) = Cedar.read(&[RuleText { file: "org.cedar", text: &text }]) {
                 rules.judge(&by("codex", exec("git log")));
@@ -140,8 +139,8 @@ fn a_chain_as_long_as_may_be_is_read_and_judged() {
         let parts: Vec<String> = (0..count).map(|at| format!("resource.program == \"p{at}\"")).collect();
         format!("forbid(principal, action == Action::\"exec\", resource) when {{ {} }};", parts.join(" || "))
     };
-    assert_eq!(ruling(&chain(150), &exec("p149 x")), Some(Ruling::Deny));
-    assert!(refused(&chain(300)).message.contains("operators"));
+    assert_eq!(ruling(&chain(300), &exec("p299 x")), Some(Ruling::Deny));
+    assert!(refused(&chain(600)).message.contains("operators"));
 }
 
 #[test]
