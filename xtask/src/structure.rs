@@ -11,6 +11,7 @@ use crate::place;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/model", &[]),
     ("crates/policy", &["belljar-model"]),
+    ("crates/rules/*", &["belljar-model"]),
     ("crates/workspace", &["belljar-model", "belljar-sys"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
@@ -26,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/laws",
         &[
             "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
-            "belljar-workspace",
+            "belljar-workspace", "belljar-cedar",
         ],
     ),
     ("xtask", &["belljar-testkit"]),

@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask fuzz` looks for bytes that break one; `tests/seeds.rs` tries those that are known, and their neighbours.
 
+mod cedar;
 mod denials;
 mod filter;
 mod layers;
@@ -20,6 +21,7 @@ pub type Law = fn(&[u8]);
 
 /// Each by the name of its fuzz target and its folder of seeds.
 pub const ALL: &[(&str, Law)] = &[
+    ("cedar", cedar::law),
     ("denials", denials::law),
     ("filter", filter::law),
     ("layers", layers::law),

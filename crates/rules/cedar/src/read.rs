@@ -1,6 +1,7 @@
 //! Text to rules. Whatever is not understood, never applies or could be misread is an error with its line.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use cedar_policy::{Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, Schema, ValidationMode, Validator};
 use miette::Diagnostic;
@@ -18,7 +19,6 @@ const OURS: &str = "cedar.";
 
 pub(crate) fn read(files: &[RuleText<'_>]) -> Result<Rules, BadRules> {
     small_enough(files)?;
-    let (schema, words) = schema()?;
     let mut rules: Vec<Rule> = Vec::new();
     // Of each rule: which it is, and of which file.
     let mut names: HashMap<String, (usize, usize)> = HashMap::new();
@@ -33,8 +33,9 @@ pub(crate) fn read(files: &[RuleText<'_>]) -> Result<Rules, BadRules> {
             rules.push(rule);
         }
     }
-    valid(&rules, &names, schema, files)?;
-    Ok(Rules::new(words, rules))
+    let basis = basis()?;
+    valid(&rules, &names, &basis.validator, files)?;
+    Ok(Rules::new(&basis.words, rules))
 }
 
 fn small_enough(files: &[RuleText<'_>]) -> Result<(), BadRules> {
@@ -49,14 +50,24 @@ fn small_enough(files: &[RuleText<'_>]) -> Result<(), BadRules> {
     Ok(())
 }
 
-/// Ours, so it is in order; where it is not, nothing is read.
-fn schema() -> Result<(Schema, Vocabulary), BadRules> {
-    let broken = |message: String| {
-        bad(&RuleText { file: "schema.json", text: SCHEMA_JSON }, 0, message, "this is a mistake in belljar")
-    };
-    let schema = Schema::from_json_str(SCHEMA_JSON).map_err(|error| broken(error.to_string()))?;
-    let words = Vocabulary::of(&schema).ok_or_else(|| broken("a name is missing".to_owned()))?;
-    Ok((schema, words))
+/// What all rules rest on.
+struct Basis {
+    validator: Validator,
+    words: Vocabulary,
+}
+
+/// Made once: rules of several owners are read one after the other. Ours, so it is in order; where it is not, nothing
+/// is read.
+fn basis() -> Result<&'static Basis, BadRules> {
+    static BASIS: LazyLock<Result<Basis, String>> = LazyLock::new(|| {
+        let schema = Schema::from_json_str(SCHEMA_JSON).map_err(|error| error.to_string())?;
+        let words = Vocabulary::of(&schema).ok_or("a name is missing")?;
+        Ok(Basis { validator: Validator::new(schema), words })
+    });
+    BASIS.as_ref().map_err(|error| {
+        let schema = RuleText { file: "schema.json", text: SCHEMA_JSON };
+        bad(&schema, 0, error.clone(), "this is a mistake in belljar")
+    })
 }
 
 /// The policies of a file in their order, each with its place.
@@ -184,7 +195,7 @@ fn matchable(rule: &Rule, file: &RuleText<'_>, at: usize) -> Result<(), BadRules
 fn valid(
     rules: &[Rule],
     names: &HashMap<String, (usize, usize)>,
-    schema: Schema,
+    validator: &Validator,
     files: &[RuleText<'_>],
 ) -> Result<(), BadRules> {
     let set = PolicySet::from_policies(rules.iter().map(|rule| rule.policy.clone())).map_err(|error| BadRules {
@@ -193,7 +204,7 @@ fn valid(
         message: error.to_string(),
         hint: String::new(),
     })?;
-    let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+    let result = validator.validate(&set, ValidationMode::Strict);
     let errors = result.validation_errors().map(|error| (error.policy_id(), error as &dyn Diagnostic));
     let warnings = result.validation_warnings().map(|warning| (warning.policy_id(), warning as &dyn Diagnostic));
     // The validator has no order of its own.

@@ -83,7 +83,7 @@ struct Said {
 }
 
 pub(crate) struct Rules {
-    words: Vocabulary,
+    words: &'static Vocabulary,
     rules: Vec<Rule>,
     by_id: HashMap<PolicyId, usize>,
     authorizer: Authorizer,
@@ -93,7 +93,7 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// Each rule's policy is known by an id of its own.
-    pub fn new(words: Vocabulary, rules: Vec<Rule>) -> Rules {
+    pub fn new(words: &'static Vocabulary, rules: Vec<Rule>) -> Rules {
         let by_id = rules.iter().enumerate().map(|(at, rule)| (rule.policy.id().clone(), at)).collect();
         Rules { words, rules, by_id, authorizer: Authorizer::new(), speaking: Default::default() }
     }
@@ -102,7 +102,7 @@ impl Rules {
         let at = Action::ALL.iter().position(|known| *known == action).unwrap_or_default();
         self.speaking[at].get_or_init(|| {
             let mut speaking = Speaking { silent: true, ..Speaking::default() };
-            for (at, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.speaks_of(action, &self.words)) {
+            for (at, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.speaks_of(action, self.words)) {
                 let sets = if rule.of_anyone { &mut speaking.of_anyone } else { &mut speaking.of_someone };
                 let set = if rule.permits() { &mut sets.permits } else { &mut sets.forbids };
                 speaking.broken |= set.add(rule.policy.clone()).is_err();
@@ -165,7 +165,7 @@ impl ForeignRules for Rules {
         if speaking.silent {
             return Vec::new();
         }
-        let asked = match asked(envelope, &self.words, None) {
+        let asked = match asked(envelope, self.words, None) {
             Ok(asked) => asked,
             Err(why) => return vec![cannot(envelope, &why)],
         };
