@@ -11,6 +11,7 @@ use crate::place;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/model", &[]),
     ("crates/policy", &["belljar-model", "belljar-shell"]),
+    ("crates/rules/*", &["belljar-model"]),
     ("crates/shell", &[]),
     ("crates/workspace", &["belljar-model", "belljar-sys"]),
     ("crates/sys", &[]),

@@ -1,0 +1,240 @@
+//! Text to rules. Whatever is not understood, never applies or could be misread is an error with its line.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use cedar_policy::{Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, Schema, ValidationMode, Validator};
+use miette::Diagnostic;
+use model::{BadRules, RuleText, Ruling};
+
+use crate::outline::{Statement, is_hidden, outline};
+use crate::rules::{Rule, Rules};
+use crate::vocabulary::{SCHEMA_JSON, Vocabulary, host_name, is_plain_path};
+
+/// Of all files together.
+const MOST_BYTES: usize = 1 << 20;
+const ANNOTATIONS: [&str; 3] = ["id", "ask", "why"];
+/// How names begin that we give.
+const OURS: &str = "cedar.";
+
+pub(crate) fn read(files: &[RuleText<'_>]) -> Result<Rules, BadRules> {
+    small_enough(files)?;
+    let mut rules: Vec<Rule> = Vec::new();
+    // Of each rule: which it is, and of which file.
+    let mut names: HashMap<String, (usize, usize)> = HashMap::new();
+    for (number, file) in files.iter().enumerate() {
+        for (policy, statement) in policies(file)? {
+            let rule = rule(policy, &statement, file, rules.len() + 1)?;
+            if let Some((other, _)) = names.insert(rule.name.clone(), (rules.len(), number)) {
+                let message = format!("another rule is called `{}` already: {}", rule.name, rules[other].place());
+                return Err(bad(file, statement.start, message, "give each rule its own `@id`"));
+            }
+            matchable(&rule, file, statement.start)?;
+            rules.push(rule);
+        }
+    }
+    let basis = basis()?;
+    valid(&rules, &names, &basis.validator, files)?;
+    Ok(Rules::new(&basis.words, rules))
+}
+
+fn small_enough(files: &[RuleText<'_>]) -> Result<(), BadRules> {
+    let mut all = 0;
+    for file in files {
+        all += file.text.len();
+        if all > MOST_BYTES {
+            let message = format!("with this file, the rules have more than {MOST_BYTES} bytes");
+            return Err(bad(file, 0, message, "say it in fewer rules"));
+        }
+    }
+    Ok(())
+}
+
+/// What all rules rest on.
+struct Basis {
+    validator: Validator,
+    words: Vocabulary,
+}
+
+/// Made once: rules of several owners are read one after the other. Ours, so it is in order; where it is not, nothing
+/// is read.
+fn basis() -> Result<&'static Basis, BadRules> {
+    static BASIS: LazyLock<Result<Basis, String>> = LazyLock::new(|| {
+        let schema = Schema::from_json_str(SCHEMA_JSON).map_err(|error| error.to_string())?;
+        let words = Vocabulary::of(&schema).ok_or("a name is missing")?;
+        Ok(Basis { validator: Validator::new(schema), words })
+    });
+    BASIS.as_ref().map_err(|error| {
+        let schema = RuleText { file: "schema.json", text: SCHEMA_JSON };
+        bad(&schema, 0, error.clone(), "this is a mistake in belljar")
+    })
+}
+
+/// The policies of a file in their order, each with its place.
+fn policies(file: &RuleText<'_>) -> Result<Vec<(Policy, Statement)>, BadRules> {
+    let statements = outline(file.text).map_err(|unfit| bad(file, unfit.at, unfit.message, unfit.hint))?;
+    let set: PolicySet = file.text.parse().map_err(|errors: cedar_policy::ParseErrors| {
+        let first = errors.iter().min_by_key(|error| start_of(*error).unwrap_or(usize::MAX));
+        let (message, hint) = first.map_or_else(|| (errors.to_string(), String::new()), |error| told(error));
+        bad(file, first.and_then(|error| start_of(error)).unwrap_or(0), message, &hint)
+    })?;
+    if set.num_of_templates() > 0 {
+        let slot = file.text.find('?').unwrap_or(0);
+        return Err(bad(
+            file,
+            slot,
+            "a template is no rule".to_owned(),
+            "write what `?principal` or `?resource` stands for",
+        ));
+    }
+    // Cedar calls the first `policy0`, the next `policy1`, and so on.
+    let mut found = Vec::with_capacity(statements.len());
+    for (number, statement) in statements.into_iter().enumerate() {
+        let id = PolicyId::new(format!("policy{number}"));
+        let missing = || bad(file, statement.start, "this is no policy".to_owned(), "end each policy with `;`");
+        found.push((set.policy(&id).cloned().ok_or_else(missing)?, statement));
+    }
+    if found.len() != set.num_of_policies() {
+        return Err(bad(file, 0, "not every policy has a place".to_owned(), "write one policy after the other"));
+    }
+    Ok(found)
+}
+
+fn rule(policy: Policy, statement: &Statement, file: &RuleText<'_>, number: usize) -> Result<Rule, BadRules> {
+    let (mut id, mut asks, mut why) = (None, None, None);
+    for (name, value) in policy.annotations() {
+        let at = statement.annotations.iter().find(|(known, _)| known == name).map_or(statement.start, |(_, at)| *at);
+        // To ask Cedar for one by its name takes far longer.
+        match name {
+            "id" => id = Some(value),
+            "ask" => asks = Some(value),
+            "why" => why = Some(value),
+            _ => return Err(bad(file, at, format!("`@{name}` means nothing here"), &nearest(name))),
+        }
+        if value.is_empty() && name != "ask" {
+            let hint = format!("write `@{name}(\"…\")`");
+            return Err(bad(file, at, format!("`@{name}` says nothing"), &hint));
+        }
+        if value.chars().any(is_hidden) {
+            let hint = "write it in one line, in letters that can be seen";
+            return Err(bad(file, at, format!("`@{name}` has a letter that can't be seen"), hint));
+        }
+        if name == "id" && !is_name(value) {
+            let hint = format!("letters, digits, `.`, `-` and `_`, and no `{OURS}` at the start");
+            return Err(bad(file, at, "this is no name for a rule".to_owned(), &hint));
+        }
+    }
+    let name = id.map_or_else(|| format!("{OURS}{number}"), str::to_owned);
+    let ruling = match (asks, policy.effect()) {
+        (Some(_), _) => Ruling::Ask,
+        (None, Effect::Permit) => Ruling::Allow,
+        (None, Effect::Forbid) => Ruling::Deny,
+    };
+    let why = asks.filter(|why| !why.is_empty()).or(why);
+    let why = why.map_or_else(|| plain_reason(&name, ruling), str::to_owned);
+    // Its scope has the word once.
+    let of_anyone = statement.principals == 1 && policy.principal_constraint() == PrincipalConstraint::Any;
+    let policy = policy.new_id(PolicyId::new(&name));
+    Ok(Rule { name, file: file.file.to_owned(), line: statement.line, ruling, why, of_anyone, policy })
+}
+
+fn plain_reason(name: &str, ruling: Ruling) -> String {
+    match ruling {
+        Ruling::Allow => format!("`{name}` permits it"),
+        Ruling::Ask => format!("`{name}` wants a person to agree"),
+        Ruling::Deny => format!("`{name}` forbids it"),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+        && !text.starts_with(OURS)
+}
+
+fn nearest(name: &str) -> String {
+    match ANNOTATIONS.into_iter().min_by_key(|known| distance(name, known)) {
+        Some(known) if distance(name, known) <= 2 => format!("did you mean `@{known}`?"),
+        _ => "known are `@id`, `@ask` and `@why`".to_owned(),
+    }
+}
+
+/// How many letters must be added, removed or changed.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (up, letter) in one.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], up + 1);
+        for (left, same) in other.chars().map(|other| other == letter).enumerate() {
+            let least = (corner + usize::from(!same)).min(row[left] + 1).min(row[left + 1] + 1);
+            corner = std::mem::replace(&mut row[left + 1], least);
+        }
+    }
+    row[row.len() - 1]
+}
+
+/// A host or path that is written in another way than we ask in would never match.
+fn matchable(rule: &Rule, file: &RuleText<'_>, at: usize) -> Result<(), BadRules> {
+    for named in rule.policy.entity_literals() {
+        let id = named.id().unescaped();
+        let (fits, hint) = match named.type_name().basename() {
+            "Host" | "Domain" => {
+                (host_name(id).as_deref() == Some(id), "names of hosts are in lower case, in ASCII, without a last dot")
+            }
+            "Path" => {
+                (is_plain_path(id), "paths are absolute, without `.`, `..`, doubled slashes or a slash at the end")
+            }
+            _ => (true, ""),
+        };
+        if !fits {
+            return Err(bad(file, at, format!("`{named}` never matches anything"), hint));
+        }
+    }
+    Ok(())
+}
+
+/// Strictly, and without a warning: a policy that never applies is a hole that looks like a wall.
+fn valid(
+    rules: &[Rule],
+    names: &HashMap<String, (usize, usize)>,
+    validator: &Validator,
+    files: &[RuleText<'_>],
+) -> Result<(), BadRules> {
+    let set = PolicySet::from_policies(rules.iter().map(|rule| rule.policy.clone())).map_err(|error| BadRules {
+        file: String::new(),
+        line: 1,
+        message: error.to_string(),
+        hint: String::new(),
+    })?;
+    let result = validator.validate(&set, ValidationMode::Strict);
+    let errors = result.validation_errors().map(|error| (error.policy_id(), error as &dyn Diagnostic));
+    let warnings = result.validation_warnings().map(|warning| (warning.policy_id(), warning as &dyn Diagnostic));
+    // The validator has no order of its own.
+    let place = |(id, problem): &(&PolicyId, &dyn Diagnostic)| {
+        let known = names.get(AsRef::<str>::as_ref(*id)).copied();
+        (known.map(|(_, number)| number), start_of(*problem), known.map(|(rule, _)| rule), problem.to_string())
+    };
+    let Some((id, problem)) = errors.chain(warnings).min_by_key(place) else { return Ok(()) };
+    let (message, hint) = told(problem);
+    let Some((rule, number)) = names.get(AsRef::<str>::as_ref(id)) else {
+        return Err(BadRules { file: String::new(), line: 1, message, hint });
+    };
+    let line = start_of(problem).map_or(rules[*rule].line, |at| line_of(files[*number].text, at));
+    Err(BadRules { file: rules[*rule].file.clone(), line, message, hint })
+}
+
+/// One line of text, and another of advice.
+fn told(problem: &dyn Diagnostic) -> (String, String) {
+    let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    (one_line(problem.to_string()), problem.help().map_or_else(String::new, |help| one_line(help.to_string())))
+}
+
+fn start_of(problem: &dyn Diagnostic) -> Option<usize> {
+    problem.labels()?.map(|label| label.offset()).min()
+}
+
+fn bad(file: &RuleText<'_>, at: usize, message: String, hint: &str) -> BadRules {
+    BadRules { file: file.file.to_owned(), line: line_of(file.text, at), message, hint: hint.to_owned() }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
