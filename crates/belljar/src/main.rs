@@ -17,7 +17,10 @@ fn backends() -> Vec<Box<dyn Backend>> {
 
 /// Every language that rules may be written in, besides our own. A new one is a line here.
 fn languages() -> Vec<Box<dyn RuleLanguage>> {
-    vec![]
+    vec![
+        #[cfg(feature = "cedar")]
+        Box::new(cedar::Cedar),
+    ]
 }
 
 fn main() -> ExitCode {
@@ -26,7 +29,7 @@ fn main() -> ExitCode {
         backends: backends(),
         languages: languages(),
         watch: Box::new(cli::Terminal::default()),
-        person: None,
+        person: Some(Box::new(cli::Prompt)),
         version,
     });
     ExitCode::from(cli::answer(std::env::args_os(), &engine, version))

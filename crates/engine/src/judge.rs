@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use model::{Denied, Grant, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
+use model::{Approval, Denied, Grant, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
+
+use policy::Policy;
 
 use crate::approvals::Terms;
 use crate::policies::{self, Loaded, recorded};
@@ -62,13 +64,15 @@ impl Engine {
     }
 
     fn ask(&self, pending: Pending, loaded: &Loaded) -> Result<Grant, Outcome> {
-        let policy::Approving { timeout, approvers, always } = loaded.policy.approving();
-        let terms = Terms { timeout, approvers, always };
-        let approval = self
-            .approvals
-            .ask(pending.question(), &terms, self.person.as_deref(), self.workspaces.watch())
-            .map_err(Outcome::Refused)?;
+        let approval = self.ask_a_person(pending.question(), &loaded.policy).map_err(Outcome::Refused)?;
         pending.approved(&approval).map_err(Outcome::Refused)
+    }
+
+    /// As the policy says: who, and for how long.
+    pub(crate) fn ask_a_person(&self, question: &Question, policy: &Policy) -> Result<Approval, Refusal> {
+        let policy::Approving { timeout, approvers, always } = policy.approving();
+        let terms = Terms { timeout, approvers, always };
+        self.approvals.ask(question, &terms, self.person.as_deref(), self.workspaces.watch())
     }
 }
 

@@ -3,6 +3,7 @@
 //! Names no backend and no front-end: they are given to it.
 
 pub mod approvals;
+mod commit;
 mod enclose;
 mod judge;
 mod layers;

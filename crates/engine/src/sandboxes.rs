@@ -45,7 +45,9 @@ impl Sandboxes for Engine {
     }
 
     fn changes(&self, which: &str, paths: &[PathBuf]) -> Result<Changes, Trouble> {
-        self.workspaces.changes(which, &absolute(paths))
+        let mut changes = self.workspaces.changes(which, &absolute(paths))?;
+        self.commit_gate(which)?.mark(&mut changes);
+        Ok(changes)
     }
 
     fn compare(&self, which: &str, other: &str, paths: &[PathBuf]) -> Result<Changes, Trouble> {
@@ -57,7 +59,22 @@ impl Sandboxes for Engine {
     }
 
     fn apply(&self, which: &str, taking: &Taking) -> Result<Taken, Trouble> {
-        self.workspaces.apply(which, &Taking { paths: absolute(&taking.paths), ..taking.clone() })
+        let taking = Taking { paths: absolute(&taking.paths), ..taking.clone() };
+        let gate = self.commit_gate(which)?;
+        let taken = self.workspaces.apply(which, &taking, gate.keeper())?;
+        if taken.asked.is_empty() || taking.check {
+            return Ok(taken);
+        }
+        // What is taken then must be what was shown now, so the answer goes with a digest of it.
+        match gate.ask(self, &taken) {
+            Err(refusal) => {
+                Ok(Taken { unanswered: Some(format!("{}; hint: {}", refusal.message, refusal.hint)), ..taken })
+            }
+            Ok(_) => {
+                let agreed = Some(taken.asked_digest);
+                self.workspaces.apply(which, &Taking { agreed, ..taking }, gate.keeper())
+            }
+        }
     }
 
     fn discard(&self, which: &str) -> Result<KeptSandbox, Trouble> {

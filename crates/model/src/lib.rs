@@ -36,6 +36,6 @@ pub use seams::{
 };
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
 pub use workspace::{
-    Change, ChangeKind, Changes, Collected, Deed, Favor, Kept, KeptSandbox, Leftover, Removed, Shown, Snapshot, Stack,
-    Taken, Taking, Tally, Thing, ThingKind, Trouble, WorkspaceMode,
+    Change, ChangeKind, Changes, Collected, Crossing, Deed, Favor, Gatekeeper, Kept, KeptSandbox, Leftover, OpenGate,
+    Removed, Shown, Snapshot, Stack, Taken, Taking, Tally, Thing, ThingKind, Trouble, WorkspaceMode,
 };

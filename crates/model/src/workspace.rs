@@ -198,6 +198,33 @@ pub struct Taking {
     pub favor: Option<Favor>,
     /// Only tell what would happen.
     pub check: bool,
+    /// A person agreed to what has this digest: see [`Taken::asked_digest`].
+    pub agreed: Option<String>,
+}
+
+/// Has a say in each path at the commit gate, besides what the gate knows by itself.
+pub trait Gatekeeper {
+    fn at(&self, path: &Path) -> Crossing;
+}
+
+/// What a gatekeeper says, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    Free,
+    /// Taken only when it is named.
+    Named(String),
+    /// Taken only when a person agrees.
+    Ask(String),
+    Never(String),
+}
+
+/// A gatekeeper who lets everything pass.
+pub struct OpenGate;
+
+impl Gatekeeper for OpenGate {
+    fn at(&self, _: &Path) -> Crossing {
+        Crossing::Free
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,6 +244,15 @@ pub struct Taken {
     /// Protected, and not named.
     pub held_back: Vec<Deed>,
     pub refused: Vec<Deed>,
+    /// Would be taken if a person agreed; then nothing at all is taken yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Deed>,
+    /// Of exactly what is asked: paths and contents.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub asked_digest: String,
+    /// Why nobody agreed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<String>,
     /// An earlier taking that did not come to its end, and what was done about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<String>,

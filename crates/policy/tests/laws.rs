@@ -1,7 +1,7 @@
 //! What holds for all policies and all envelopes.
 
-use model::{Action, Asked, Context, Envelope, Principal, Resource, Ruling, WorkspaceMode};
 use belljar_policy::{Found, Policy, Project, Source};
+use model::{Action, Asked, Context, Envelope, Principal, Resource, Ruling, WorkspaceMode};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -28,7 +28,9 @@ struct File {
 impl File {
     fn text(&self) -> String {
         let mut text = String::from("version = 1\n");
-        let list = |items: &[&str]| format!("[{}]", items.iter().map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", "));
+        let list = |items: &[&str]| {
+            format!("[{}]", items.iter().map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", "))
+        };
         let say = |text: &mut String, key: &str, items: &[&str]| {
             if !items.is_empty() || self.spell_out {
                 *text += &format!("{key} = {}\n", list(items));
@@ -71,30 +73,21 @@ fn ruling() -> impl Strategy<Value = &'static str> {
 
 fn rule() -> impl Strategy<Value = (String, &'static str)> {
     let when = select(vec![
-        "program = \"git\"",
-        "program = [\"git\", \"rm\"], args = [\"push\"]",
-        "program = \"git\", args = [\"push\", \"--force|-f\"]",
-        "program = \"git\", without = [\"--dry-run\"]",
-        "program = \"*\"",
-        "program = \"sh\", fed_by = \"curl\"",
-        "program = \"cat\", path = \"~/.ssh\"",
-        "action = \"exec\"",
-        "action = \"exec\", agent = \"claude-*\"",
-        "action = \"write\", path = \"src\"",
-        "action = [\"read\", \"write\"], path = \"/data/**\"",
-        "action = \"commit\", path = \"**/*.lock\"",
-        "host = \"*.example.org\"",
-        "language = \"python\"",
-        "action = \"code\", larger_than = \"1K\"",
-        "action = \"environment\", name = \"AWS_*\"",
-        "action = \"gap\", name = \"landlock\"",
+        "program = \"git\"", "program = [\"git\", \"rm\"], args = [\"push\"]",
+        "program = \"git\", args = [\"push\", \"--force|-f\"]", "program = \"git\", without = [\"--dry-run\"]",
+        "program = \"*\"", "program = \"sh\", fed_by = \"curl\"", "program = \"cat\", path = \"~/.ssh\"",
+        "action = \"exec\"", "action = \"exec\", agent = \"claude-*\"", "action = \"write\", path = \"src\"",
+        "action = [\"read\", \"write\"], path = \"/data/**\"", "action = \"commit\", path = \"**/*.lock\"",
+        "host = \"*.example.org\"", "language = \"python\"", "action = \"code\", larger_than = \"1K\"",
+        "action = \"environment\", name = \"AWS_*\"", "action = \"gap\", name = \"landlock\"",
         "action = \"write\", workspace_mode = \"direct\"",
     ]);
     (when, ruling()).prop_map(|(when, then)| (when.to_owned(), then))
 }
 
 fn file() -> impl Strategy<Value = File> {
-    let actions = vec!["exec", "code", "read", "write", "environment", "gap", "connect", "secret.use", "release", "commit"];
+    let actions =
+        vec!["exec", "code", "read", "write", "environment", "gap", "connect", "secret.use", "release", "commit"];
     let defaults = subsequence(actions, 0..=10)
         .prop_flat_map(|actions| {
             let count = actions.len();
@@ -135,7 +128,8 @@ fn envelope() -> impl Strategy<Value = Envelope> {
         "git push", "git push --force", "git push $X", "git log", "rm -rf x", "curl x | sh", "cat ~/.ssh/id_rsa",
         "$X y", "git log && rm x", "python -c 'print(1)'", "echo (", "cargo test", "./git push",
     ];
-    let paths: &[&str] = &["/work/src/a", "/data/x", "/work/Cargo.lock", "/home/user/cache/x", "/work/SRC/a", "/etc/hosts"];
+    let paths: &[&str] =
+        &["/work/src/a", "/data/x", "/work/Cargo.lock", "/home/user/cache/x", "/work/SRC/a", "/etc/hosts"];
     let action = prop_oneof![
         text(commands).prop_map(|line| (Action::Exec, Resource::Shell(line))),
         text(commands).prop_map(|line| (Action::Exec, Resource::Command(line.split(' ').map(str::to_owned).collect()))),
@@ -188,7 +182,11 @@ fn assembled(managed: Option<&str>, user: Option<&str>, project: Option<(&str, b
 /// As `weigh`, and what must hold for every answer.
 fn answer(policy: &Policy, envelope: &Envelope) -> Ruling {
     let judgement = policy.weigh(envelope);
-    assert_eq!(judgement.reasons.iter().map(|reason| reason.ruling).max(), Some(judgement.ruling), "the strictest wins");
+    assert_eq!(
+        judgement.reasons.iter().map(|reason| reason.ruling).max(),
+        Some(judgement.ruling),
+        "the strictest wins"
+    );
     assert_eq!(judgement.reasons[0].ruling, judgement.ruling, "the strictest is told first");
     judgement.ruling
 }

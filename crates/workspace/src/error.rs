@@ -25,6 +25,8 @@ pub enum Error {
     BadName(String),
     #[error("sandbox {sandbox} has changes half taken: {why}")]
     Unfinished { sandbox: String, why: String },
+    #[error("sandbox {sandbox}, or the host's files, changed since somebody was asked; nothing was taken")]
+    Changed { sandbox: String },
     #[error("sandbox {0} is in use")]
     Busy(String),
     #[error("sandbox {0} has no snapshot")]
@@ -68,6 +70,7 @@ impl Error {
             Error::Busy(_) => "wait until its run has ended; to work side by side, `belljar fork` it before".to_owned(),
             Error::NoSnapshots(_) | Error::NoSuchSnapshot { .. } => "make one with `belljar snapshot`".to_owned(),
             Error::TooManyLayers(_) => "take its changes with `belljar apply`, or begin a new sandbox".to_owned(),
+            Error::Changed { .. } => "apply again, and look at the new question".to_owned(),
             Error::Unfinished { .. } => "put the folder of the workspace back, and apply again".to_owned(),
             Error::Replaced { .. } => {
                 "put the folder back; `belljar diff --patch` shows the changes for you to take by hand".to_owned()

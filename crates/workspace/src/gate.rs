@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::Favor;
+use model::{Crossing, Favor, Gatekeeper};
 
 use crate::base::{Base, Kind};
 use crate::changes::{Difference, LARGEST_SHOWN, Part, Version, same_contents, shown};
@@ -17,6 +17,8 @@ pub struct Judged<'a> {
     pub decision: Decision,
     /// What is on the host at this moment; whatever is found there later must be this.
     pub host: Option<Seen>,
+    /// Why a person must agree, if it is taken.
+    pub asks: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -42,6 +44,7 @@ pub fn judge<'a>(
     differences: Vec<Difference<'a>>,
     named: &[Vec<u8>],
     favor: Option<Favor>,
+    keeper: &dyn Gatekeeper,
 ) -> Result<Vec<Judged<'a>>> {
     // Folders that will be there, and what is in the way to each that was asked about: those in one have one answer.
     let mut folders: BTreeSet<&[u8]> = BTreeSet::new();
@@ -49,8 +52,16 @@ pub fn judge<'a>(
     let mut judged = Vec::with_capacity(differences.len());
     for difference in differences {
         let look = || cannot("look at", part.place.join(shown(difference.path)));
+        let crossing = keeper.at(&part.place.join(shown(difference.path)));
+        let itself = protected::Protection { root: difference.path.to_owned(), reason: "" };
         let (decision, host) = if let Some(reason) = guard::refusal(&difference) {
             (Decision::Refuse(reason.to_owned()), None)
+        } else if let Crossing::Never(reason) = &crossing {
+            (Decision::Refuse(reason.clone()), None)
+        } else if let Crossing::Named(reason) = &crossing
+            && !protected::is_named(difference.path, &itself, named)
+        {
+            (Decision::HoldBack(reason.clone()), None)
         } else if let Some(reason) = held_back(part, &difference, named) {
             (Decision::HoldBack(reason), None)
         } else {
@@ -82,7 +93,11 @@ pub fn judge<'a>(
         if is_folder && matches!(decision, Decision::Take | Decision::Nothing) {
             folders.insert(difference.path);
         }
-        judged.push(Judged { difference, decision, host });
+        let asks = match crossing {
+            Crossing::Ask(reason) if matches!(decision, Decision::Take | Decision::Merge { .. }) => Some(reason),
+            _ => None,
+        };
+        judged.push(Judged { difference, decision, host, asks });
     }
     Ok(judged)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::{Changes, Collected, KeptSandbox, Place, Request, Stack, Taken, Taking, Trouble, Watch};
+use model::{Changes, Collected, Gatekeeper, KeptSandbox, Place, Request, Stack, Taken, Taking, Trouble, Watch};
 
 use crate::apply::{self, Turn};
 use crate::changes::{Side, described, pairs, write_patch};
@@ -207,10 +207,17 @@ impl Workspaces {
         Ok(out)
     }
 
-    pub fn apply(&self, which: &str, taking: &Taking) -> std::result::Result<Taken, Trouble> {
+    /// Where its workspaces are.
+    pub fn folders(&self, which: &str) -> std::result::Result<Vec<PathBuf>, Trouble> {
+        let (store, mut state) = self.open()?;
+        let (record, _) = store.find(&mut state, which)?;
+        Ok(record.workspaces.iter().map(|workspace| PathBuf::from(&workspace.path)).collect())
+    }
+
+    pub fn apply(&self, which: &str, taking: &Taking, keeper: &dyn Gatekeeper) -> std::result::Result<Taken, Trouble> {
         let (store, mut state) = self.open()?;
         let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
-        let taken = apply::apply(&store, &mut state, &mut record, taking, self.watch())?;
+        let taken = apply::apply(&store, &mut state, &mut record, taking, keeper, self.watch())?;
         if taken.complete {
             self.let_go(&store, &mut state, &mut record)?;
         }

@@ -349,7 +349,7 @@ fn lines(policy: &Policy) -> Vec<String> {
         .collect()
 }
 
-fn trouble(outcome: Outcome) -> Trouble {
+pub fn trouble(outcome: Outcome) -> Trouble {
     match outcome {
         Outcome::NotSetUp(failure) => Trouble { message: failure.message, fix: failure.fix },
         Outcome::Refused(refusal) => Trouble { message: refusal.message, fix: refusal.hint },

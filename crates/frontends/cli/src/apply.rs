@@ -6,6 +6,8 @@ use model::{Deed, Favor, Sandboxes, Taken, Taking, Trouble};
 use crate::words::{self, Layout};
 use crate::{NOT_SET_UP, diff, kept};
 
+/// A person had to agree, and did not.
+const UNANSWERED: u8 = 122;
 /// Conflicts: something was left for somebody to decide.
 const CONFLICTS: u8 = 1;
 
@@ -24,13 +26,14 @@ fn take(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> Result<u8, Trouble> 
         _ => None,
     };
     let check = matches.get_flag("check");
-    let taken = sandboxes.apply(&which, &Taking { paths, favor, check })?;
+    let taken = sandboxes.apply(&which, &Taking { paths, favor, check, agreed: None })?;
     let text = match matches.get_flag("json") {
         true => words::json(&taken, Layout::Page),
         false => Ok(words::page(lines(&taken, check))),
     };
     Ok(match (words::print(text), taken.conflicts.is_empty()) {
         (false, _) => NOT_SET_UP,
+        _ if taken.unanswered.is_some() => UNANSWERED,
         (true, true) => 0,
         (true, false) => CONFLICTS,
     })
@@ -66,8 +69,14 @@ pub fn lines(taken: &Taken, check: bool) -> Vec<String> {
     );
     part(format!("protected, and only taken when named: {}", taken.held_back.len()), &taken.held_back, usize::MAX);
     part(format!("never taken: {}", taken.refused.len()), &taken.refused, usize::MAX);
-    let nothing =
-        [&taken.taken, &taken.conflicts, &taken.held_back, &taken.refused].iter().all(|deeds| deeds.is_empty());
+    let asks = if check { "a person would be asked about" } else { "nothing was taken: a person had to agree to" };
+    part(format!("{asks}: {}", taken.asked.len()), &taken.asked, usize::MAX);
+    if let Some(why) = &taken.unanswered {
+        lines.push(why.clone());
+    }
+    let nothing = [&taken.taken, &taken.conflicts, &taken.held_back, &taken.refused, &taken.asked]
+        .iter()
+        .all(|deeds| deeds.is_empty());
     if nothing {
         lines.push(format!("{}: there is nothing to take", taken.sandbox));
     } else if !check && !taken.complete {

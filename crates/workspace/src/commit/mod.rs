@@ -104,7 +104,7 @@ impl Plan {
     pub fn of(id: String, sandbox: &str, workspaces: &[Workspace], judged: &[(usize, &Judged<'_>)]) -> Plan {
         let (mut removed, mut folders, mut put, mut modes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (workspace, one) in judged {
-            let Judged { difference, decision, host } = one;
+            let Judged { difference, decision, host, asks: _ } = one;
             let step = |does| Step {
                 workspace: *workspace,
                 path: difference.path.to_owned(),

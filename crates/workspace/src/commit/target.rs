@@ -35,7 +35,7 @@ fn old_name(number: usize) -> String {
 
 impl Target {
     pub(super) fn write_beside(&self, number: usize, one: &Judged<'_>) -> io::Result<u64> {
-        let Judged { difference, decision, host } = one;
+        let Judged { difference, decision, host, asks: _ } = one;
         let Some(Version::In(layer, seen)) = difference.is else { return Err(io::ErrorKind::NotFound.into()) };
         let name = new_name(number);
         let beside = self.beside.fd();

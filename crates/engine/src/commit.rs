@@ -1,0 +1,104 @@
+//! The policy's say at the commit gate: which changes are shown apart, asked about, or never taken.
+
+use std::path::Path;
+
+use model::{
+    Action, Approval, Change, Changes, Context, Crossing, Envelope, Gatekeeper, Judgement, OpenGate, Principal,
+    Question, Reason, Refusal, Resource, Ruling, Taken, Trouble, agents,
+};
+use policy::{Care, Policy};
+
+use crate::Engine;
+use crate::policies::{self, trouble};
+use crate::user::User;
+
+/// The policy in force for the workspaces of one sandbox.
+pub struct CommitGate {
+    policy: Policy,
+    principal: Principal,
+    context: Context,
+}
+
+impl Engine {
+    pub(crate) fn commit_gate(&self, which: &str) -> Result<CommitGate, Trouble> {
+        let folders = self.workspaces.folders(which)?;
+        let user = User::of_the_process();
+        let policy = policies::load(&self.languages, &user, &folders, None).map_err(trouble)?.policy;
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let context = Context {
+            directory: folders.first().map(|folder| text(folder)).unwrap_or_default(),
+            home: user.home.as_deref().map(text).unwrap_or_default(),
+            workspaces: folders.iter().map(|folder| text(folder)).collect(),
+            workspace_mode: model::WorkspaceMode::Cow,
+        };
+        let principal = Principal { user: user.name, agent: agents::detected(std::env::vars_os()) };
+        Ok(CommitGate { policy, principal, context })
+    }
+}
+
+impl CommitGate {
+    /// Whoever has nothing to say is not asked for every path.
+    pub fn keeper(&self) -> &dyn Gatekeeper {
+        if self.policy.is_built_in() { &OpenGate } else { self }
+    }
+
+    /// Says of each change what would become of it.
+    pub fn mark(&self, changes: &mut Changes) {
+        for Change { workspace, path, protected, refused, .. } in &mut changes.changes {
+            match self.keeper().at(&workspace.0.join(&path.0)) {
+                Crossing::Free | Crossing::Ask(_) => {}
+                Crossing::Named(reason) => *protected = protected.take().or(Some(reason)),
+                Crossing::Never(reason) => *refused = refused.take().or(Some(reason)),
+            }
+        }
+    }
+
+    /// Asks a person about what has `asked_digest`.
+    pub fn ask(&self, engine: &Engine, taken: &Taken) -> Result<Approval, Refusal> {
+        let mut reasons: Vec<Reason> = Vec::new();
+        let mut shown = vec![("take the changes of".to_owned(), taken.sandbox.clone())];
+        for workspace in &self.context.workspaces {
+            shown.push(("workspace".to_owned(), workspace.clone()));
+        }
+        for deed in &taken.asked {
+            let path = deed.workspace.0.join(&deed.path.0);
+            shown.push(("change".to_owned(), path.to_string_lossy().into_owned()));
+            let judgement = self.weigh(&path);
+            reasons.extend(judgement.reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask));
+        }
+        shown.push(("contents".to_owned(), taken.asked_digest.clone()));
+        let question = Question::new(self.principal.clone(), shown, reasons, Vec::new(), self.policy.revision.clone());
+        engine.ask_a_person(&question, &self.policy)
+    }
+
+    fn weigh(&self, path: &Path) -> Judgement {
+        self.policy.weigh(&Envelope {
+            principal: self.principal.clone(),
+            action: Action::Commit,
+            resource: Resource::Path(path.to_string_lossy().into_owned()),
+            context: self.context.clone(),
+        })
+    }
+}
+
+impl Gatekeeper for CommitGate {
+    fn at(&self, path: &Path) -> Crossing {
+        let judgement = self.weigh(path);
+        let reason = &judgement.reasons[0];
+        let place = if reason.place.is_empty() { String::new() } else { format!(" ({})", reason.place) };
+        let said = format!("{}; rule: {}{place}", reason.why, reason.rule);
+        match judgement.ruling {
+            Ruling::Deny => Crossing::Never(said),
+            Ruling::Ask => Crossing::Ask(said),
+            Ruling::Allow => {
+                let text = path.to_string_lossy();
+                let protected =
+                    |pattern: &&policy::PathPattern| pattern.matches(&text, &self.context.workspaces, Care::Forgiving);
+                match self.policy.protect().find(protected) {
+                    Some(pattern) => Crossing::Named(format!("`{}` is listed under `files.protect`", pattern.written)),
+                    None => Crossing::Free,
+                }
+            }
+        }
+    }
+}
