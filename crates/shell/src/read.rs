@@ -9,6 +9,10 @@ use crate::{DEEPEST, LONGEST, Reading, Simple, Word};
 const MOST_COMMANDS: usize = 10_000;
 /// Names that are remembered of those that feed a pipe.
 const MOST_NAMES: usize = 32;
+/// Redirections of one command that are listed.
+const MOST_FILES: usize = 64;
+/// Letters of a sentence, or of a name that is said with every command it reaches.
+const MOST_LETTERS: usize = 90;
 /// Words that nothing has to be unwrapped of are read up to this length in all.
 const MOST_WORDS: usize = 8 * LONGEST;
 
@@ -76,8 +80,13 @@ impl Around {
     pub(crate) fn behind(&self, wrapper: impl Into<String>) -> Around {
         let mut around = self.clone();
         around.depth += 1;
-        around.through.push(wrapper.into());
+        around.through.push(shortened(wrapper.into()));
         around
+    }
+
+    /// For a list within a word: the redirections are not its own.
+    fn of_a_run(&self, feeding: Vec<String>) -> Around {
+        Around { depth: self.depth, through: self.through.clone(), feeding, ..Around::default() }
     }
 }
 
@@ -87,6 +96,7 @@ impl Reader {
     }
 
     pub(crate) fn doubt(&mut self, sentence: String) {
+        let sentence = shortened(sentence);
         if self.unclear.len() < MOST_NAMES && !self.unclear.contains(&sentence) {
             self.unclear.push(sentence);
         }
@@ -138,7 +148,7 @@ impl Reader {
             }
             let name = simple.name().unwrap_or_else(|| last_part(simple.program.text()));
             if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
+                names.push(shortened(name.to_owned()));
             }
         }
     }
@@ -204,7 +214,7 @@ impl Reader {
         }
         let mut feeding = around.feeding.clone();
         self.names_since(first, &mut feeding);
-        let inner = Around { depth: around.depth, through: around.through.clone(), feeding, ..Around::default() };
+        let inner = around.of_a_run(feeding);
         for run in out {
             self.list(&run.list, documents, &inner);
         }
@@ -221,7 +231,7 @@ impl Reader {
                     None => continue,
                 },
             };
-            let given = self.given(written, documents, &Around { feeding: Vec::new(), ..around.clone() });
+            let given = self.given(written, documents, &around.of_a_run(Vec::new()));
             if let Target::Word(written) = target {
                 out.extend(written.runs.iter().filter(|run| run.flows == Flows::Out));
             }
@@ -229,6 +239,10 @@ impl Reader {
             if *is_stdin {
                 around.feeding.clone_from(&given.from);
                 around.document = None;
+            }
+            if around.reads.len() + around.writes.len() >= MOST_FILES {
+                self.doubt(format!("it redirects more than {MOST_FILES} times"));
+                continue;
             }
             match kind {
                 Kind::Read if !given.from.is_empty() => {}
@@ -250,12 +264,8 @@ impl Reader {
         let mut from = Vec::new();
         for run in written.runs.iter().filter(|run| run.flows == Flows::In) {
             let first = self.commands.len();
-            let inner = Around {
-                depth: around.depth + 1,
-                through: around.through.clone(),
-                feeding: around.feeding.clone(),
-                ..Around::default()
-            };
+            let mut inner = around.of_a_run(around.feeding.clone());
+            inner.depth += 1;
             self.list(&run.list, documents, &inner);
             self.names_since(first, &mut from);
         }
@@ -317,6 +327,14 @@ impl Reader {
         });
         Some(self.commands.len() - 1)
     }
+}
+
+pub(crate) fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MOST_LETTERS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 pub(crate) fn merge(names: &mut Vec<String>, more: Vec<String>) {

@@ -78,3 +78,26 @@ pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
 fn needs_quotes(letter: char) -> bool {
     !(letter.is_alphanumeric() || "-_./=:,+@%^{}[]~!#".contains(letter))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::of_words;
+
+    #[test]
+    fn a_name_is_the_last_part_and_standard_only_in_folders_of_the_system() {
+        for (program, name, is_standard) in [
+            ("git", Some("git"), true),
+            ("/usr/bin/git", Some("git"), true),
+            ("/usr/local/bin/git", Some("git"), true),
+            ("./git", Some("git"), false),
+            ("/tmp/usr/bin/git", Some("git"), false),
+            ("/usr/bin/../../tmp/git", Some("git"), false),
+            ("/proc/self/root/usr/bin/npx", Some("npx"), false),
+            ("/usr/bin/", None, false),
+            ("", None, false),
+        ] {
+            let simple = of_words(&[program.to_owned()]).commands.remove(0);
+            assert_eq!((simple.name(), simple.is_standard()), (name, is_standard), "{program}");
+        }
+    }
+}

@@ -522,7 +522,9 @@ impl Reader {
         merge(&mut self.commands[number].fed_by, code.from.clone());
         let text = shown(&with_holes(&code.word));
         if code.word.known().is_none() {
-            self.doubt(format!("the code `{}` is only known when it runs", short(code.word.text())));
+            let start: String = text.chars().take(40).collect();
+            let dots = if start.len() < text.len() { "…" } else { "" };
+            self.doubt(format!("the code `{start}{dots}` is only known when it runs"));
         }
         self.commands[number].code = Some(Code { language, text });
     }
@@ -537,14 +539,6 @@ impl Reader {
         if !line.trim_matches([HOLE, ' ']).is_empty() {
             self.line(&line, around, is_bash);
         }
-    }
-}
-
-/// Code may be long; a sentence is not.
-fn short(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
