@@ -2,11 +2,14 @@
 
 use crate::parse::{Tree, tree};
 use crate::simple::{last_part, shown};
+use crate::start::is_looked_into;
 use crate::tree::{Command, Compound, Flows, Kind, List, Plain, Redirect, Run, Target, Written};
 use crate::{DEEPEST, LONGEST, Reading, Simple, Word};
 
 /// More commands than this are not listed.
 const MOST_COMMANDS: usize = 10_000;
+/// More words in all than this are not listed.
+const MOST_LISTED: usize = 200_000;
 /// Names that are remembered of those that feed a pipe.
 const MOST_NAMES: usize = 32;
 /// Redirections of one command that are listed.
@@ -28,11 +31,33 @@ pub(crate) fn words(words: &[String]) -> Reading {
         reader.doubt("the words are too long to be read".to_owned());
     } else if words.iter().any(|word| word.contains('\0')) {
         reader.doubt("a word holds a zero byte".to_owned());
+    } else if let Some((program, arguments)) =
+        words.split_first().filter(|(program, _)| !is_looked_into(last_part(program)))
+    {
+        reader.commands.push(of_known(program, arguments));
     } else {
         let given = words.iter().map(|word| Given::of(Word::Known(word.clone()))).collect();
         reader.start(given, Vec::new(), &Around::default());
     }
     reader.reading()
+}
+
+/// A command that starts nothing but itself: most are, so they are not made to wait.
+fn of_known(program: &str, arguments: &[String]) -> Simple {
+    let program = Word::Known(program.to_owned());
+    let arguments: Vec<Word> = arguments.iter().map(|word| Word::Known(word.clone())).collect();
+    let text = shown(std::iter::once(&program).chain(&arguments));
+    Simple {
+        program,
+        arguments,
+        assignments: Vec::new(),
+        fed_by: Vec::new(),
+        writes: Vec::new(),
+        reads: Vec::new(),
+        through: Vec::new(),
+        code: None,
+        text,
+    }
 }
 
 #[derive(Default)]
@@ -45,6 +70,8 @@ pub(crate) struct Reader {
     sources: Vec<(String, Vec<String>)>,
     /// Variables that change what later commands do.
     lasting: Vec<(String, Word)>,
+    /// Words of all commands so far. Behind wrappers they are listed again, so they count again.
+    listed: usize,
     /// Bytes read so far. Code within code is read again, so it counts again.
     read: usize,
 }
@@ -237,7 +264,11 @@ impl Reader {
             }
             let is_process = written.runs.iter().any(|run| run.flows == Flows::Out);
             if *is_stdin {
-                around.feeding.clone_from(&given.from);
+                // A document takes the place of the pipe. A file may be the pipe by another name.
+                match kind {
+                    Kind::Text => around.feeding.clone_from(&given.from),
+                    _ => merge(&mut around.feeding, given.from.clone()),
+                }
                 around.document = None;
             }
             if around.reads.len() + around.writes.len() >= MOST_FILES {
@@ -302,6 +333,11 @@ impl Reader {
 
     /// Lists a command; returns its number, or `None` if there are too many.
     pub(crate) fn found(&mut self, given: &[Given], set: Vec<(String, Word)>, around: &Around) -> Option<usize> {
+        self.listed += given.len();
+        if self.listed > MOST_LISTED {
+            self.doubt(format!("its commands have more than {MOST_LISTED} words"));
+            return None;
+        }
         if self.commands.len() >= MOST_COMMANDS {
             self.doubt(format!("it starts more than {MOST_COMMANDS} commands"));
             return None;

@@ -27,7 +27,7 @@ pub struct Simple {
 /// Code given to an interpreter as text, not as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// `shell`, `python`, `node`, `ruby`, `perl`, `php`, `awk`, `lua`, `r`, `julia`, `elixir` or `fish`.
+    /// `shell`, `python`, `node`, `ruby`, `perl`, `php`, `awk`, `lua`, `r`, `julia`, `elixir`, `tcl` or `fish`.
     pub language: &'static str,
     /// What is not known of it stands as `…`.
     pub text: String,
@@ -58,7 +58,7 @@ pub(crate) fn last_part(path: &str) -> &str {
 
 /// Words as a person would write them, with quotes where a shell would need them.
 pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
-    let mut line = String::new();
+    let mut line = String::with_capacity(64);
     for word in words {
         if !line.is_empty() {
             line.push(' ');
@@ -76,7 +76,8 @@ pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
 }
 
 fn needs_quotes(letter: char) -> bool {
-    !(letter.is_alphanumeric() || "-_./=:,+@%^{}[]~!#".contains(letter))
+    !matches!(letter, 'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '/' | '=' | ':' | ',' | '+' | '@' | '%' | '^' | '{' | '}' | '[' | ']')
+        && !letter.is_alphanumeric()
 }
 
 #[cfg(test)]

@@ -1,12 +1,25 @@
 //! What a command starts beside itself: wrappers, shells and the shell's own commands are looked into.
 
 use crate::holes::{HOLE, filled, of as with_holes, punched, shown};
-use crate::interpreters::{Source, interpreter, is_shell, of_shell};
+use crate::interpreters::{Source, interpreter, is_descriptor, is_shell, of_shell};
 use crate::options::{ENV, FLOCK, PARALLEL, RUNUSER, SCRIPT, Starts, Taken, Wrapper, XARGS, wrapper};
 use crate::parse::runs_when_counted;
 use crate::read::{Around, Given, Reader, merge};
 use crate::simple::last_part;
 use crate::{Code, Piece, Word};
+
+/// Names of which `start` looks at the arguments, beside shells, interpreters and those with a table of options.
+const LOOKED_INTO: &[&str] = &[
+    "env", "xargs", "parallel", "find", "gfind", "fd", "fdfind", "flock", "su", "runuser", "script", "eval", "source",
+    ".", "trap", "at", "batch", "crontab", "alias", "export", "declare", "typeset", "local", "readonly", "hash",
+    "enable", "shopt", "bind", "complete", "compgen", "jobs", "fc", "mapfile", "readarray", "let", "read", "unset",
+    "printf", "test", "[", "getopts", "wait",
+];
+
+/// Could a program of this name start others, or run code, by its arguments?
+pub(crate) fn is_looked_into(name: &str) -> bool {
+    LOOKED_INTO.contains(&name) || is_shell(name) || wrapper(name).is_some() || interpreter(name).is_some()
+}
 
 /// What the options of a wrapper said.
 #[derive(Default)]
@@ -36,29 +49,33 @@ impl Reader {
         let Some(text) = program.word.known() else {
             return self.unknown_program(number, &given, around);
         };
-        let name = last_part(text).to_owned();
-        if self.aliases.contains(&name) {
+        let name = last_part(text);
+        if self.aliases.iter().any(|alias| alias == name) {
             self.doubt(format!("`{name}` is an alias made in the same line"));
         }
+        if !is_looked_into(name) {
+            return;
+        }
         let rest = &given[1..];
-        match name.as_str() {
+        match name {
             "env" => self.env(number, rest, around),
             "xargs" => self.xargs(rest, around),
             "parallel" => self.parallel(number, rest, around),
             "find" | "gfind" => self.find(rest, around),
             "fd" | "fdfind" => self.fd(rest, around),
             "flock" => self.flock(number, rest, around),
-            "su" | "runuser" => self.other_user(number, &name, rest, around),
+            "su" | "runuser" => self.other_user(number, name, rest, around),
             "script" => self.script(number, rest, around),
             "eval" => self.eval(number, rest, around),
             "source" | "." => self.source(number, rest, around),
+            "at" | "batch" | "crontab" => self.code(number, "shell", name, Source::Input, &[], around),
             "trap" => self.trap(number, rest, around),
             "alias" => self.alias(number, rest, around),
-            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&name, rest),
+            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(name, rest),
             "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "jobs" | "fc" | "mapfile" | "readarray" => {
-                self.rare_builtin(&name, rest);
+                self.rare_builtin(name, rest);
             }
-            "let" | "read" | "unset" | "printf" | "test" | "[" | "getopts" | "wait" => self.counts(&name, rest),
+            "let" | "read" | "unset" | "printf" | "test" | "[" | "getopts" | "wait" => self.counts(name, rest),
             "busybox" | "toybox" if rest.is_empty() => {}
             name if is_shell(name) => self.shell(number, name, rest, around),
             name => {
@@ -67,7 +84,7 @@ impl Reader {
                 } else if let Some(found) = interpreter(name) {
                     let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
                     let source = found.source(&words);
-                    self.code(number, found.language, source, rest, around);
+                    self.code(number, found.language, found.language, source, rest, around);
                 }
             }
         }
@@ -134,9 +151,11 @@ impl Reader {
                 match kind {
                     Taken::Alone => {}
                     Taken::Next => {
-                        if let Some((_, value)) = before.options.last_mut() {
-                            *value = rest.get(before.at).cloned();
+                        let value = rest.get(before.at).cloned();
+                        if let Some(value) = value.as_ref().filter(|value| value.word.may_be_many()) {
+                            self.doubt(format!("what `{name}` starts depends on `{}`", value.word.text()));
                         }
+                        before.options.last_mut().into_iter().for_each(|(_, taken)| taken.clone_from(&value));
                         before.at += 1;
                     }
                     Taken::Unknown(option) => {
@@ -171,6 +190,13 @@ impl Reader {
         }
         let given = &rest[before.at..];
         if given.is_empty() {
+            let is_shell = match name {
+                "sudo" | "doas" => before.has(&["s", "i", "shell", "login"]),
+                name => ["chroot", "unshare", "nsenter"].contains(&name),
+            };
+            if is_shell {
+                self.code(number, "shell", name, Source::Input, &[], around);
+            }
             return;
         }
         let is_line = match name {
@@ -221,7 +247,9 @@ impl Reader {
             None => "{}".to_owned(),
         };
         let mut from = around.feeding.clone();
-        from.extend(before.value(&["a", "arg-file"]).map(|file| file.word.text().to_owned()));
+        if let Some(file) = before.value(&["a", "arg-file"]) {
+            merge(&mut from, file.from.clone());
+        }
         for word in &mut given {
             if replaces && with_holes(&word.word).contains(&mark) {
                 word.word = punched(&word.word, &mark);
@@ -365,19 +393,29 @@ impl Reader {
         if name == "runuser" && has_user && at < rest.len() {
             return self.start(rest[at..].to_vec(), Vec::new(), &around.behind(name));
         }
+        if rest.iter().any(|given| given.word.known() == Some("--")) {
+            self.doubt(format!("what `{name}` starts after `--` is not known"));
+        }
+        if asked.is_empty() {
+            self.code(number, "shell", name, Source::Input, &[], around);
+        }
         for line in asked {
             self.line_of(number, &[line], &around.behind(format!("{name} -c")), false);
         }
     }
 
     fn script(&mut self, number: usize, rest: &[Given], around: &Around) {
-        let mut at = 0;
+        let (mut at, mut is_asked) = (0, false);
         while at < rest.len() {
             let before = self.before("script", &SCRIPT, &rest[at..]);
             if let Some(line) = before.value(&["c", "command"]).cloned() {
+                is_asked = true;
                 self.line_of(number, &[line], &around.behind("script -c"), false);
             }
             at += before.at + 1;
+        }
+        if !is_asked {
+            self.code(number, "shell", "script", Source::Input, &[], around);
         }
     }
 
@@ -394,7 +432,7 @@ impl Reader {
     fn source(&mut self, number: usize, rest: &[Given], around: &Around) {
         let Some(file) = rest.first() else { return };
         let mut names = file.from.clone();
-        if matches!(file.word.known(), Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")) {
+        if file.word.known().is_some_and(is_descriptor) {
             names.extend(around.feeding.clone());
         }
         merge(&mut self.commands[number].fed_by, names);
@@ -459,11 +497,19 @@ impl Reader {
     }
 
     fn shell(&mut self, number: usize, name: &str, rest: &[Given], around: &Around) {
+        if name == "fish" {
+            self.doubt("`fish` reads lines in its own way".to_owned());
+        }
+        for pair in rest.windows(2) {
+            if matches!(pair[0].word.known(), Some("--rcfile" | "--init-file")) {
+                merge(&mut self.commands[number].fed_by, pair[1].from.clone());
+            }
+        }
         let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
         match of_shell(&words) {
             Ok(source) => {
                 let language = if name == "fish" { "fish" } else { "shell" };
-                self.code_of(number, language, name, source, rest, around);
+                self.code(number, language, name, source, rest, around);
             }
             Err(word) => {
                 merge(&mut self.commands[number].fed_by, rest.iter().flat_map(|given| given.from.clone()).collect());
@@ -472,11 +518,7 @@ impl Reader {
         }
     }
 
-    fn code(&mut self, number: usize, language: &'static str, source: Source, rest: &[Given], around: &Around) {
-        self.code_of(number, language, language, source, rest, around);
-    }
-
-    fn code_of(
+    fn code(
         &mut self,
         number: usize,
         language: &'static str,
@@ -510,9 +552,6 @@ impl Reader {
                 let is_bash = matches!(name, "bash" | "rbash" | "zsh" | "ksh" | "ksh93" | "mksh");
                 self.line_of(number, &[code], &inner, is_bash);
                 self.commands[number].code.iter_mut().for_each(|code| code.language = language);
-                if language == "fish" {
-                    self.doubt("`fish` reads lines in its own way".to_owned());
-                }
             }
             language => self.given_code(number, language, &code),
         }

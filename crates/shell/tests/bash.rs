@@ -49,9 +49,7 @@ fn what_bash_starts_was_foreseen() {
         Ok(())
     });
     std::fs::remove_dir_all(&folder).expect("the folder goes");
-    if let Err(error) = result {
-        panic!("{error}");
-    }
+    assert!(result.is_ok(), "{}", result.map_or_else(|error| error.to_string(), |()| String::new()));
 }
 
 fn really_started(bash: &str, folder: &Path, line: &str, answer: &str) -> Vec<Vec<String>> {
