@@ -76,8 +76,11 @@ pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
 }
 
 fn needs_quotes(letter: char) -> bool {
-    !matches!(letter, 'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '/' | '=' | ':' | ',' | '+' | '@' | '%' | '^' | '{' | '}' | '[' | ']')
-        && !letter.is_alphanumeric()
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%^{}[]".contains(&byte);
+    match u8::try_from(letter) {
+        Ok(byte) if byte.is_ascii() => !is_plain(byte),
+        _ => !letter.is_alphanumeric(),
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! What a command starts beside itself: wrappers, shells and the shell's own commands are looked into.
 
-use crate::holes::{HOLE, filled, of as with_holes, punched, shown};
-use crate::interpreters::{Source, interpreter, is_descriptor, is_shell, of_shell};
+use crate::holes::{HOLE, filled, of as with_holes, punched};
+use crate::interpreters::{Source, interpreter, is_shell};
 use crate::options::{ENV, FLOCK, PARALLEL, RUNUSER, SCRIPT, Starts, Taken, Wrapper, XARGS, wrapper};
-use crate::parse::runs_when_counted;
 use crate::read::{Around, Given, Reader, merge};
 use crate::simple::last_part;
-use crate::{Code, Piece, Word};
+use crate::{Piece, Word};
 
 /// Names of which `start` looks at the arguments, beside shells, interpreters and those with a table of options.
 const LOOKED_INTO: &[&str] = &[
@@ -418,171 +417,10 @@ impl Reader {
             self.code(number, "shell", "script", Source::Input, &[], around);
         }
     }
-
-    fn eval(&mut self, number: usize, rest: &[Given], around: &Around) {
-        let rest = match rest.first().map(|given| given.word.known()) {
-            Some(Some("--")) => &rest[1..],
-            _ => rest,
-        };
-        if !rest.is_empty() {
-            self.line_of(number, rest, &around.behind("eval"), true);
-        }
-    }
-
-    fn source(&mut self, number: usize, rest: &[Given], around: &Around) {
-        let Some(file) = rest.first() else { return };
-        let mut names = file.from.clone();
-        if file.word.known().is_some_and(is_descriptor) {
-            names.extend(around.feeding.clone());
-        }
-        merge(&mut self.commands[number].fed_by, names);
-    }
-
-    fn trap(&mut self, number: usize, rest: &[Given], around: &Around) {
-        let action = rest.iter().find(|given| given.word.known() != Some("--"));
-        let Some(action) = action.filter(|given| !given.word.known().is_some_and(|text| text.starts_with('-'))) else {
-            return;
-        };
-        if action.word.known() != Some("") && rest.len() > 1 {
-            self.line_of(number, std::slice::from_ref(action), &around.behind("trap"), true);
-        }
-    }
-
-    fn alias(&mut self, number: usize, rest: &[Given], around: &Around) {
-        for given in rest {
-            let text = with_holes(&given.word);
-            let Some((name, value)) = text.split_once('=') else { continue };
-            self.aliases.push(name.to_owned());
-            let value = Given { word: filled(value.to_owned(), false), from: given.from.clone() };
-            self.line_of(number, &[value], &around.behind("alias"), true);
-        }
-    }
-
-    fn declare(&mut self, name: &str, rest: &[Given]) {
-        for given in rest {
-            if let Some((variable, value)) = assignment(&given.word) {
-                self.keep(&variable, &value);
-            }
-        }
-        self.counts(name, rest);
-    }
-
-    /// Builtins that expand the index of an array again.
-    fn counts(&mut self, name: &str, rest: &[Given]) {
-        for given in rest {
-            let text = with_holes(&given.word);
-            if runs_when_counted(&text) || (name == "let" && (text.contains("$(") || text.contains('`'))) {
-                self.doubt(format!("`{name}` may run what is in `{}`", given.word.text()));
-            }
-        }
-    }
-
-    /// Options with which these change what a name means, or run a command.
-    fn rare_builtin(&mut self, name: &str, rest: &[Given]) {
-        let risky: &[&str] = match name {
-            "hash" => &["-p"],
-            "enable" => &["-f"],
-            "bind" | "jobs" => &["-x"],
-            "complete" | "compgen" | "mapfile" | "readarray" => &["-C", "-F"],
-            "fc" => &["-s", "-e"],
-            _ => &["expand_aliases"],
-        };
-        let is_risky = |given: &&Given| match given.word.known() {
-            None => given.word.may_start_with("-"),
-            Some(text) => risky.iter().any(|risky| text.starts_with(risky)),
-        };
-        if let Some(given) = rest.iter().find(is_risky) {
-            self.doubt(format!("`{name} {}` may change what commands mean, or run some", given.word.text()));
-        }
-    }
-
-    fn shell(&mut self, number: usize, name: &str, rest: &[Given], around: &Around) {
-        if name == "fish" {
-            self.doubt("`fish` reads lines in its own way".to_owned());
-        }
-        for pair in rest.windows(2) {
-            if matches!(pair[0].word.known(), Some("--rcfile" | "--init-file")) {
-                merge(&mut self.commands[number].fed_by, pair[1].from.clone());
-            }
-        }
-        let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
-        match of_shell(&words) {
-            Ok(source) => {
-                let language = if name == "fish" { "fish" } else { "shell" };
-                self.code(number, language, name, source, rest, around);
-            }
-            Err(word) => {
-                merge(&mut self.commands[number].fed_by, rest.iter().flat_map(|given| given.from.clone()).collect());
-                self.doubt(format!("what `{name}` runs depends on `{word}`"));
-            }
-        }
-    }
-
-    fn code(
-        &mut self,
-        number: usize,
-        language: &'static str,
-        name: &str,
-        source: Source,
-        rest: &[Given],
-        around: &Around,
-    ) {
-        let (code, inner) = match source {
-            Source::Elsewhere => return,
-            Source::File(at) => {
-                if let Some(file) = rest.get(at) {
-                    merge(&mut self.commands[number].fed_by, file.from.clone());
-                }
-                return;
-            }
-            Source::Argument(at, from) => {
-                let Some(given) = rest.get(at) else { return };
-                let text = with_holes(&given.word);
-                let word = filled(text.get(from..).unwrap_or_default().to_owned(), false);
-                (Given { word, from: given.from.clone() }, around.behind(format!("{name} -c")))
-            }
-            Source::Input => {
-                merge(&mut self.commands[number].fed_by, around.feeding.clone());
-                let Some(document) = around.document.clone() else { return };
-                (document, Around { document: None, feeding: Vec::new(), ..around.behind(name) })
-            }
-        };
-        match language {
-            "shell" | "fish" => {
-                let is_bash = matches!(name, "bash" | "rbash" | "zsh" | "ksh" | "ksh93" | "mksh");
-                self.line_of(number, &[code], &inner, is_bash);
-                self.commands[number].code.iter_mut().for_each(|code| code.language = language);
-            }
-            language => self.given_code(number, language, &code),
-        }
-    }
-
-    fn given_code(&mut self, number: usize, language: &'static str, code: &Given) {
-        merge(&mut self.commands[number].fed_by, code.from.clone());
-        let text = shown(&with_holes(&code.word));
-        if code.word.known().is_none() {
-            let start: String = text.chars().take(40).collect();
-            let dots = if start.len() < text.len() { "…" } else { "" };
-            self.doubt(format!("the code `{start}{dots}` is only known when it runs"));
-        }
-        self.commands[number].code = Some(Code { language, text });
-    }
-
-    /// The command with this number runs these words, joined, as a line.
-    fn line_of(&mut self, number: usize, given: &[Given], around: &Around, is_bash: bool) {
-        let parts: Vec<String> = given.iter().map(|given| with_holes(&given.word)).collect();
-        let line = parts.join(" ");
-        let from = given.iter().flat_map(|given| given.from.clone()).collect();
-        self.given_code(number, "shell", &Given { word: filled(line.clone(), false), from });
-        // Of code that is all unknown, all is said.
-        if !line.trim_matches([HOLE, ' ']).is_empty() {
-            self.line(&line, around, is_bash);
-        }
-    }
 }
 
 /// The name and value of a word such as `NAME=value`.
-fn assignment(word: &Word) -> Option<(String, Word)> {
+pub(crate) fn assignment(word: &Word) -> Option<(String, Word)> {
     let text = with_holes(word);
     let (name, value) = text.split_once('=')?;
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
