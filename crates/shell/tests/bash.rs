@@ -25,7 +25,7 @@ const PARTS: &[&str] = &[
     "; done", "[[ ", " ]]", "! ", "time ", "#", "\\\n", "'", "\"", "$", "`", "\\", "=", "x=", "x=(", "((", "))", "$((",
     "$(", "${", "}", "eval ", "command ", "exec ", "trap 'aa' EXIT;", "coproc ", "function ff ", "ff()", " in ", ";&",
     "x+=", "builtin ", "{fd}>f", "3>f", "$[1]", "aa=bb", "\t", "case ", " in", "@(aa)", "!(", "\\'", "\\\"", "''",
-    "<&-", "select ", "echo ", ". ", "E", "\nE", "-",
+    "<&-", "select ", "echo ", "E", "\nE", "-",
 ];
 
 #[test]
