@@ -10,6 +10,7 @@ mod layers;
 mod policy;
 mod records;
 mod request;
+mod shell;
 mod shown;
 mod units;
 mod wire;
@@ -30,6 +31,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("policy", policy::law),
     ("records", records::law),
     ("request", request::law),
+    ("shell", shell::law),
     ("units", units::law),
     ("wire", wire::law),
     ("words", words::law),

@@ -35,6 +35,11 @@ pub(crate) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
+/// A file that is whatever a descriptor is, such as the pipe.
+pub(crate) fn is_descriptor(file: &str) -> bool {
+    file.contains("/dev/") || file.contains("/proc/") || file.starts_with("dev/") || file.starts_with("proc/")
+}
+
 pub(crate) fn interpreter(name: &str) -> Option<Interpreter> {
     let plain = |language, code, values| Interpreter {
         language,
@@ -65,6 +70,7 @@ pub(crate) fn interpreter(name: &str) -> Option<Interpreter> {
         "Rscript" => plain("r", &["-e"], &[]),
         "julia" => plain("julia", &["-e", "-E", "--eval", "--print"], &["-L", "-J", "-t", "-p"]),
         "elixir" => plain("elixir", &["-e", "--eval"], &["-r", "-S", "-pa", "-pz"]),
+        "tclsh" | "expect" | "wish" => plain("tcl", &["-c"], &[]),
         "awk" | "gawk" | "mawk" | "nawk" => Interpreter {
             operand_is_code: true,
             instead: &["-f", "--file"],
@@ -113,9 +119,7 @@ impl Interpreter {
         match arguments.get(at) {
             None => Source::Input,
             Some(_) if self.operand_is_code => Source::Argument(at, 0),
-            Some(word) if matches!(word.known(), Some("-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")) => {
-                Source::Input
-            }
+            Some(word) if word.known().is_some_and(|file| file == "-" || is_descriptor(file)) => Source::Input,
             Some(_) => Source::File(at),
         }
     }
@@ -181,9 +185,8 @@ pub(crate) fn of_shell(arguments: &[&Word]) -> Result<Source, String> {
     if is_command {
         return Ok(Source::Argument(at, 0));
     }
-    let from_input = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
     Ok(match arguments.get(at) {
-        Some(word) if !is_input && !word.known().is_some_and(|file| from_input.contains(&file)) => Source::File(at),
+        Some(word) if !is_input && !word.known().is_some_and(is_descriptor) => Source::File(at),
         _ => Source::Input,
     })
 }

@@ -3,6 +3,8 @@
 //! It steers what people are asked; it is never the wall. What it does not understand it says so, in `unclear`: whoever
 //! judges a reading must treat that as a reason to ask. No I/O, no panics, and time that grows with the text.
 
+mod builtins;
+mod code;
 mod holes;
 mod interpreters;
 mod options;

@@ -602,6 +602,11 @@ impl<'t> Parser<'t> {
         let found = kinds.iter().find(|(sign, _)| self.sees(sign)).copied();
         let (sign, mut kind) = found.ok_or_else(|| self.unexpected())?;
         self.at += sign.len();
+        // `>&-` is a whole sign to bash: in `>&-rm x` a command follows.
+        if kind == Kind::Duplicate && self.take("-") {
+            let written = Written { word: Word::Known("-".to_owned()), runs: Vec::new(), variables: Vec::new() };
+            return Ok(Some(Redirect { kind, is_stdin, target: Target::Word(written) }));
+        }
         self.skip_blanks();
         let written = self.written()?;
         if kind == Kind::Duplicate && !is_descriptor(&written.word) && sign == ">&" {

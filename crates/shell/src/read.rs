@@ -2,13 +2,20 @@
 
 use crate::parse::{Tree, tree};
 use crate::simple::{last_part, shown};
+use crate::start::is_looked_into;
 use crate::tree::{Command, Compound, Flows, Kind, List, Plain, Redirect, Run, Target, Written};
 use crate::{DEEPEST, LONGEST, Reading, Simple, Word};
 
 /// More commands than this are not listed.
 const MOST_COMMANDS: usize = 10_000;
+/// More words in all than this are not listed.
+const MOST_LISTED: usize = 200_000;
 /// Names that are remembered of those that feed a pipe.
 const MOST_NAMES: usize = 32;
+/// Redirections of one command that are listed.
+const MOST_FILES: usize = 64;
+/// Letters of a sentence, or of a name that is said with every command it reaches.
+const MOST_LETTERS: usize = 90;
 /// Words that nothing has to be unwrapped of are read up to this length in all.
 const MOST_WORDS: usize = 8 * LONGEST;
 
@@ -24,11 +31,33 @@ pub(crate) fn words(words: &[String]) -> Reading {
         reader.doubt("the words are too long to be read".to_owned());
     } else if words.iter().any(|word| word.contains('\0')) {
         reader.doubt("a word holds a zero byte".to_owned());
+    } else if let Some((program, arguments)) =
+        words.split_first().filter(|(program, _)| !is_looked_into(last_part(program)))
+    {
+        reader.commands.push(of_known(program, arguments));
     } else {
         let given = words.iter().map(|word| Given::of(Word::Known(word.clone()))).collect();
         reader.start(given, Vec::new(), &Around::default());
     }
     reader.reading()
+}
+
+/// A command that starts nothing but itself: most are, so they are not made to wait.
+fn of_known(program: &str, arguments: &[String]) -> Simple {
+    let program = Word::Known(program.to_owned());
+    let arguments: Vec<Word> = arguments.iter().map(|word| Word::Known(word.clone())).collect();
+    let text = shown(std::iter::once(&program).chain(&arguments));
+    Simple {
+        program,
+        arguments,
+        assignments: Vec::new(),
+        fed_by: Vec::new(),
+        writes: Vec::new(),
+        reads: Vec::new(),
+        through: Vec::new(),
+        code: None,
+        text,
+    }
 }
 
 #[derive(Default)]
@@ -41,6 +70,8 @@ pub(crate) struct Reader {
     sources: Vec<(String, Vec<String>)>,
     /// Variables that change what later commands do.
     lasting: Vec<(String, Word)>,
+    /// Words of all commands so far. Behind wrappers they are listed again, so they count again.
+    listed: usize,
     /// Bytes read so far. Code within code is read again, so it counts again.
     read: usize,
 }
@@ -76,8 +107,13 @@ impl Around {
     pub(crate) fn behind(&self, wrapper: impl Into<String>) -> Around {
         let mut around = self.clone();
         around.depth += 1;
-        around.through.push(wrapper.into());
+        around.through.push(shortened(wrapper.into()));
         around
+    }
+
+    /// For a list within a word: the redirections are not its own.
+    fn of_a_run(&self, feeding: Vec<String>) -> Around {
+        Around { depth: self.depth, through: self.through.clone(), feeding, ..Around::default() }
     }
 }
 
@@ -87,6 +123,7 @@ impl Reader {
     }
 
     pub(crate) fn doubt(&mut self, sentence: String) {
+        let sentence = shortened(sentence);
         if self.unclear.len() < MOST_NAMES && !self.unclear.contains(&sentence) {
             self.unclear.push(sentence);
         }
@@ -138,7 +175,7 @@ impl Reader {
             }
             let name = simple.name().unwrap_or_else(|| last_part(simple.program.text()));
             if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
+                names.push(shortened(name.to_owned()));
             }
         }
     }
@@ -204,7 +241,7 @@ impl Reader {
         }
         let mut feeding = around.feeding.clone();
         self.names_since(first, &mut feeding);
-        let inner = Around { depth: around.depth, through: around.through.clone(), feeding, ..Around::default() };
+        let inner = around.of_a_run(feeding);
         for run in out {
             self.list(&run.list, documents, &inner);
         }
@@ -221,14 +258,22 @@ impl Reader {
                     None => continue,
                 },
             };
-            let given = self.given(written, documents, &Around { feeding: Vec::new(), ..around.clone() });
+            let given = self.given(written, documents, &around.of_a_run(Vec::new()));
             if let Target::Word(written) = target {
                 out.extend(written.runs.iter().filter(|run| run.flows == Flows::Out));
             }
             let is_process = written.runs.iter().any(|run| run.flows == Flows::Out);
             if *is_stdin {
-                around.feeding.clone_from(&given.from);
+                // A document takes the place of the pipe. A file may be the pipe by another name.
+                match kind {
+                    Kind::Text => around.feeding.clone_from(&given.from),
+                    _ => merge(&mut around.feeding, given.from.clone()),
+                }
                 around.document = None;
+            }
+            if around.reads.len() + around.writes.len() >= MOST_FILES {
+                self.doubt(format!("it redirects more than {MOST_FILES} times"));
+                continue;
             }
             match kind {
                 Kind::Read if !given.from.is_empty() => {}
@@ -250,12 +295,8 @@ impl Reader {
         let mut from = Vec::new();
         for run in written.runs.iter().filter(|run| run.flows == Flows::In) {
             let first = self.commands.len();
-            let inner = Around {
-                depth: around.depth + 1,
-                through: around.through.clone(),
-                feeding: around.feeding.clone(),
-                ..Around::default()
-            };
+            let mut inner = around.of_a_run(around.feeding.clone());
+            inner.depth += 1;
             self.list(&run.list, documents, &inner);
             self.names_since(first, &mut from);
         }
@@ -292,6 +333,11 @@ impl Reader {
 
     /// Lists a command; returns its number, or `None` if there are too many.
     pub(crate) fn found(&mut self, given: &[Given], set: Vec<(String, Word)>, around: &Around) -> Option<usize> {
+        self.listed += given.len();
+        if self.listed > MOST_LISTED {
+            self.doubt(format!("its commands have more than {MOST_LISTED} words"));
+            return None;
+        }
         if self.commands.len() >= MOST_COMMANDS {
             self.doubt(format!("it starts more than {MOST_COMMANDS} commands"));
             return None;
@@ -317,6 +363,14 @@ impl Reader {
         });
         Some(self.commands.len() - 1)
     }
+}
+
+pub(crate) fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MOST_LETTERS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 pub(crate) fn merge(names: &mut Vec<String>, more: Vec<String>) {

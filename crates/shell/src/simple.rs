@@ -27,7 +27,7 @@ pub struct Simple {
 /// Code given to an interpreter as text, not as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// `shell`, `python`, `node`, `ruby`, `perl`, `php`, `awk`, `lua`, `r`, `julia`, `elixir` or `fish`.
+    /// `shell`, `python`, `node`, `ruby`, `perl`, `php`, `awk`, `lua`, `r`, `julia`, `elixir`, `tcl` or `fish`.
     pub language: &'static str,
     /// What is not known of it stands as `…`.
     pub text: String,
@@ -58,7 +58,7 @@ pub(crate) fn last_part(path: &str) -> &str {
 
 /// Words as a person would write them, with quotes where a shell would need them.
 pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
-    let mut line = String::new();
+    let mut line = String::with_capacity(64);
     for word in words {
         if !line.is_empty() {
             line.push(' ');
@@ -76,5 +76,32 @@ pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
 }
 
 fn needs_quotes(letter: char) -> bool {
-    !(letter.is_alphanumeric() || "-_./=:,+@%^{}[]~!#".contains(letter))
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%^{}[]".contains(&byte);
+    match u8::try_from(letter) {
+        Ok(byte) if byte.is_ascii() => !is_plain(byte),
+        _ => !letter.is_alphanumeric(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::of_words;
+
+    #[test]
+    fn a_name_is_the_last_part_and_standard_only_in_folders_of_the_system() {
+        for (program, name, is_standard) in [
+            ("git", Some("git"), true),
+            ("/usr/bin/git", Some("git"), true),
+            ("/usr/local/bin/git", Some("git"), true),
+            ("./git", Some("git"), false),
+            ("/tmp/usr/bin/git", Some("git"), false),
+            ("/usr/bin/../../tmp/git", Some("git"), false),
+            ("/proc/self/root/usr/bin/npx", Some("npx"), false),
+            ("/usr/bin/", None, false),
+            ("", None, false),
+        ] {
+            let simple = of_words(&[program.to_owned()]).commands.remove(0);
+            assert_eq!((simple.name(), simple.is_standard()), (name, is_standard), "{program}");
+        }
+    }
 }

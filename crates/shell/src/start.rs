@@ -1,12 +1,24 @@
 //! What a command starts beside itself: wrappers, shells and the shell's own commands are looked into.
 
-use crate::holes::{HOLE, filled, of as with_holes, punched, shown};
-use crate::interpreters::{Source, interpreter, is_shell, of_shell};
+use crate::holes::{HOLE, filled, of as with_holes, punched};
+use crate::interpreters::{Source, interpreter, is_shell};
 use crate::options::{ENV, FLOCK, PARALLEL, RUNUSER, SCRIPT, Starts, Taken, Wrapper, XARGS, wrapper};
-use crate::parse::runs_when_counted;
 use crate::read::{Around, Given, Reader, merge};
 use crate::simple::last_part;
-use crate::{Code, Piece, Word};
+use crate::{Piece, Word};
+
+/// Names of which `start` looks at the arguments, beside shells, interpreters and those with a table of options.
+const LOOKED_INTO: &[&str] = &[
+    "env", "xargs", "parallel", "find", "gfind", "fd", "fdfind", "flock", "su", "runuser", "script", "eval", "source",
+    ".", "trap", "at", "batch", "crontab", "alias", "export", "declare", "typeset", "local", "readonly", "hash",
+    "enable", "shopt", "bind", "complete", "compgen", "jobs", "fc", "mapfile", "readarray", "let", "read", "unset",
+    "printf", "test", "[", "getopts", "wait",
+];
+
+/// Could a program of this name start others, or run code, by its arguments?
+pub(crate) fn is_looked_into(name: &str) -> bool {
+    LOOKED_INTO.contains(&name) || is_shell(name) || wrapper(name).is_some() || interpreter(name).is_some()
+}
 
 /// What the options of a wrapper said.
 #[derive(Default)]
@@ -36,29 +48,33 @@ impl Reader {
         let Some(text) = program.word.known() else {
             return self.unknown_program(number, &given, around);
         };
-        let name = last_part(text).to_owned();
-        if self.aliases.contains(&name) {
+        let name = last_part(text);
+        if self.aliases.iter().any(|alias| alias == name) {
             self.doubt(format!("`{name}` is an alias made in the same line"));
         }
+        if !is_looked_into(name) {
+            return;
+        }
         let rest = &given[1..];
-        match name.as_str() {
+        match name {
             "env" => self.env(number, rest, around),
             "xargs" => self.xargs(rest, around),
             "parallel" => self.parallel(number, rest, around),
             "find" | "gfind" => self.find(rest, around),
             "fd" | "fdfind" => self.fd(rest, around),
             "flock" => self.flock(number, rest, around),
-            "su" | "runuser" => self.other_user(number, &name, rest, around),
+            "su" | "runuser" => self.other_user(number, name, rest, around),
             "script" => self.script(number, rest, around),
             "eval" => self.eval(number, rest, around),
             "source" | "." => self.source(number, rest, around),
+            "at" | "batch" | "crontab" => self.code(number, "shell", name, Source::Input, &[], around),
             "trap" => self.trap(number, rest, around),
             "alias" => self.alias(number, rest, around),
-            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&name, rest),
+            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(name, rest),
             "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "jobs" | "fc" | "mapfile" | "readarray" => {
-                self.rare_builtin(&name, rest);
+                self.rare_builtin(name, rest);
             }
-            "let" | "read" | "unset" | "printf" | "test" | "[" | "getopts" | "wait" => self.counts(&name, rest),
+            "let" | "read" | "unset" | "printf" | "test" | "[" | "getopts" | "wait" => self.counts(name, rest),
             "busybox" | "toybox" if rest.is_empty() => {}
             name if is_shell(name) => self.shell(number, name, rest, around),
             name => {
@@ -67,7 +83,7 @@ impl Reader {
                 } else if let Some(found) = interpreter(name) {
                     let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
                     let source = found.source(&words);
-                    self.code(number, found.language, source, rest, around);
+                    self.code(number, found.language, found.language, source, rest, around);
                 }
             }
         }
@@ -134,9 +150,11 @@ impl Reader {
                 match kind {
                     Taken::Alone => {}
                     Taken::Next => {
-                        if let Some((_, value)) = before.options.last_mut() {
-                            *value = rest.get(before.at).cloned();
+                        let value = rest.get(before.at).cloned();
+                        if let Some(value) = value.as_ref().filter(|value| value.word.may_be_many()) {
+                            self.doubt(format!("what `{name}` starts depends on `{}`", value.word.text()));
                         }
+                        before.options.last_mut().into_iter().for_each(|(_, taken)| taken.clone_from(&value));
                         before.at += 1;
                     }
                     Taken::Unknown(option) => {
@@ -171,6 +189,13 @@ impl Reader {
         }
         let given = &rest[before.at..];
         if given.is_empty() {
+            let is_shell = match name {
+                "sudo" | "doas" => before.has(&["s", "i", "shell", "login"]),
+                name => ["chroot", "unshare", "nsenter"].contains(&name),
+            };
+            if is_shell {
+                self.code(number, "shell", name, Source::Input, &[], around);
+            }
             return;
         }
         let is_line = match name {
@@ -221,7 +246,9 @@ impl Reader {
             None => "{}".to_owned(),
         };
         let mut from = around.feeding.clone();
-        from.extend(before.value(&["a", "arg-file"]).map(|file| file.word.text().to_owned()));
+        if let Some(file) = before.value(&["a", "arg-file"]) {
+            merge(&mut from, file.from.clone());
+        }
         for word in &mut given {
             if replaces && with_holes(&word.word).contains(&mark) {
                 word.word = punched(&word.word, &mark);
@@ -365,191 +392,35 @@ impl Reader {
         if name == "runuser" && has_user && at < rest.len() {
             return self.start(rest[at..].to_vec(), Vec::new(), &around.behind(name));
         }
+        if rest.iter().any(|given| given.word.known() == Some("--")) {
+            self.doubt(format!("what `{name}` starts after `--` is not known"));
+        }
+        if asked.is_empty() {
+            self.code(number, "shell", name, Source::Input, &[], around);
+        }
         for line in asked {
             self.line_of(number, &[line], &around.behind(format!("{name} -c")), false);
         }
     }
 
     fn script(&mut self, number: usize, rest: &[Given], around: &Around) {
-        let mut at = 0;
+        let (mut at, mut is_asked) = (0, false);
         while at < rest.len() {
             let before = self.before("script", &SCRIPT, &rest[at..]);
             if let Some(line) = before.value(&["c", "command"]).cloned() {
+                is_asked = true;
                 self.line_of(number, &[line], &around.behind("script -c"), false);
             }
             at += before.at + 1;
         }
-    }
-
-    fn eval(&mut self, number: usize, rest: &[Given], around: &Around) {
-        let rest = match rest.first().map(|given| given.word.known()) {
-            Some(Some("--")) => &rest[1..],
-            _ => rest,
-        };
-        if !rest.is_empty() {
-            self.line_of(number, rest, &around.behind("eval"), true);
+        if !is_asked {
+            self.code(number, "shell", "script", Source::Input, &[], around);
         }
-    }
-
-    fn source(&mut self, number: usize, rest: &[Given], around: &Around) {
-        let Some(file) = rest.first() else { return };
-        let mut names = file.from.clone();
-        if matches!(file.word.known(), Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")) {
-            names.extend(around.feeding.clone());
-        }
-        merge(&mut self.commands[number].fed_by, names);
-    }
-
-    fn trap(&mut self, number: usize, rest: &[Given], around: &Around) {
-        let action = rest.iter().find(|given| given.word.known() != Some("--"));
-        let Some(action) = action.filter(|given| !given.word.known().is_some_and(|text| text.starts_with('-'))) else {
-            return;
-        };
-        if action.word.known() != Some("") && rest.len() > 1 {
-            self.line_of(number, std::slice::from_ref(action), &around.behind("trap"), true);
-        }
-    }
-
-    fn alias(&mut self, number: usize, rest: &[Given], around: &Around) {
-        for given in rest {
-            let text = with_holes(&given.word);
-            let Some((name, value)) = text.split_once('=') else { continue };
-            self.aliases.push(name.to_owned());
-            let value = Given { word: filled(value.to_owned(), false), from: given.from.clone() };
-            self.line_of(number, &[value], &around.behind("alias"), true);
-        }
-    }
-
-    fn declare(&mut self, name: &str, rest: &[Given]) {
-        for given in rest {
-            if let Some((variable, value)) = assignment(&given.word) {
-                self.keep(&variable, &value);
-            }
-        }
-        self.counts(name, rest);
-    }
-
-    /// Builtins that expand the index of an array again.
-    fn counts(&mut self, name: &str, rest: &[Given]) {
-        for given in rest {
-            let text = with_holes(&given.word);
-            if runs_when_counted(&text) || (name == "let" && (text.contains("$(") || text.contains('`'))) {
-                self.doubt(format!("`{name}` may run what is in `{}`", given.word.text()));
-            }
-        }
-    }
-
-    /// Options with which these change what a name means, or run a command.
-    fn rare_builtin(&mut self, name: &str, rest: &[Given]) {
-        let risky: &[&str] = match name {
-            "hash" => &["-p"],
-            "enable" => &["-f"],
-            "bind" | "jobs" => &["-x"],
-            "complete" | "compgen" | "mapfile" | "readarray" => &["-C", "-F"],
-            "fc" => &["-s", "-e"],
-            _ => &["expand_aliases"],
-        };
-        let is_risky = |given: &&Given| match given.word.known() {
-            None => given.word.may_start_with("-"),
-            Some(text) => risky.iter().any(|risky| text.starts_with(risky)),
-        };
-        if let Some(given) = rest.iter().find(is_risky) {
-            self.doubt(format!("`{name} {}` may change what commands mean, or run some", given.word.text()));
-        }
-    }
-
-    fn shell(&mut self, number: usize, name: &str, rest: &[Given], around: &Around) {
-        let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
-        match of_shell(&words) {
-            Ok(source) => {
-                let language = if name == "fish" { "fish" } else { "shell" };
-                self.code_of(number, language, name, source, rest, around);
-            }
-            Err(word) => {
-                merge(&mut self.commands[number].fed_by, rest.iter().flat_map(|given| given.from.clone()).collect());
-                self.doubt(format!("what `{name}` runs depends on `{word}`"));
-            }
-        }
-    }
-
-    fn code(&mut self, number: usize, language: &'static str, source: Source, rest: &[Given], around: &Around) {
-        self.code_of(number, language, language, source, rest, around);
-    }
-
-    fn code_of(
-        &mut self,
-        number: usize,
-        language: &'static str,
-        name: &str,
-        source: Source,
-        rest: &[Given],
-        around: &Around,
-    ) {
-        let (code, inner) = match source {
-            Source::Elsewhere => return,
-            Source::File(at) => {
-                if let Some(file) = rest.get(at) {
-                    merge(&mut self.commands[number].fed_by, file.from.clone());
-                }
-                return;
-            }
-            Source::Argument(at, from) => {
-                let Some(given) = rest.get(at) else { return };
-                let text = with_holes(&given.word);
-                let word = filled(text.get(from..).unwrap_or_default().to_owned(), false);
-                (Given { word, from: given.from.clone() }, around.behind(format!("{name} -c")))
-            }
-            Source::Input => {
-                merge(&mut self.commands[number].fed_by, around.feeding.clone());
-                let Some(document) = around.document.clone() else { return };
-                (document, Around { document: None, feeding: Vec::new(), ..around.behind(name) })
-            }
-        };
-        match language {
-            "shell" | "fish" => {
-                let is_bash = matches!(name, "bash" | "rbash" | "zsh" | "ksh" | "ksh93" | "mksh");
-                self.line_of(number, &[code], &inner, is_bash);
-                self.commands[number].code.iter_mut().for_each(|code| code.language = language);
-                if language == "fish" {
-                    self.doubt("`fish` reads lines in its own way".to_owned());
-                }
-            }
-            language => self.given_code(number, language, &code),
-        }
-    }
-
-    fn given_code(&mut self, number: usize, language: &'static str, code: &Given) {
-        merge(&mut self.commands[number].fed_by, code.from.clone());
-        let text = shown(&with_holes(&code.word));
-        if code.word.known().is_none() {
-            self.doubt(format!("the code `{}` is only known when it runs", short(code.word.text())));
-        }
-        self.commands[number].code = Some(Code { language, text });
-    }
-
-    /// The command with this number runs these words, joined, as a line.
-    fn line_of(&mut self, number: usize, given: &[Given], around: &Around, is_bash: bool) {
-        let parts: Vec<String> = given.iter().map(|given| with_holes(&given.word)).collect();
-        let line = parts.join(" ");
-        let from = given.iter().flat_map(|given| given.from.clone()).collect();
-        self.given_code(number, "shell", &Given { word: filled(line.clone(), false), from });
-        // Of code that is all unknown, all is said.
-        if !line.trim_matches([HOLE, ' ']).is_empty() {
-            self.line(&line, around, is_bash);
-        }
-    }
-}
-
-/// Code may be long; a sentence is not.
-fn short(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
 /// The name and value of a word such as `NAME=value`.
-fn assignment(word: &Word) -> Option<(String, Word)> {
+pub(crate) fn assignment(word: &Word) -> Option<(String, Word)> {
     let text = with_holes(word);
     let (name, value) = text.split_once('=')?;
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

@@ -98,3 +98,62 @@ fn fits(pieces: &[Piece], wanted: &str) -> bool {
     }
     loose || rest.is_empty()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Word, of_line};
+
+    fn word(written: &str) -> Word {
+        of_line(&format!("x {written}")).commands[0].arguments[0].clone()
+    }
+
+    #[test]
+    fn what_is_known_of_a_word_is_respected() {
+        for (written, may, may_not) in [
+            ("--fo$X", "--force", "--fx"),
+            ("src/$X", "src/", "--force"),
+            ("$X.rs", "a.rs", "a.txt"),
+            ("a${X}b${Y}c", "a-b-c", "acb"),
+            ("a${X}b${Y}c", "abbcc", "ab"),
+            ("a${X}aa", "aaa", "aa"),
+            ("'*'", "*", "a"),
+            ("a[bc]", "ab", "b"),
+            ("a[!]]", "ax", "b"),
+            ("a{b,c{d,e}}f", "abf", "ab"),
+            ("~/x", "/root/x", "/root/y"),
+        ] {
+            assert!(word(written).may_be(may), "{written} may be {may}");
+            assert!(!word(written).may_be(may_not), "{written} may not be {may_not}");
+        }
+    }
+
+    #[test]
+    fn a_start_that_may_come_is_told() {
+        assert!(word("$X").may_start_with("-"));
+        assert!(word("-$X").may_start_with("--"));
+        assert!(!word("a$X").may_start_with("-"));
+        assert!(word("-x").may_start_with("-"));
+    }
+
+    #[test]
+    fn only_what_is_not_in_quotes_may_be_many() {
+        for (written, many) in [
+            ("$X", true),
+            ("\"$X\"", false),
+            ("\"$@\"", true),
+            ("\"${a[@]}\"", true),
+            ("*", true),
+            ("{a,b}", true),
+            ("~", false),
+        ] {
+            assert_eq!(word(written).may_be_many(), many, "{written}");
+        }
+    }
+
+    #[test]
+    fn braces_without_a_choice_are_plain() {
+        for written in ["{}", "{a}", "a{}b", "}{", "{", "a,b"] {
+            assert_eq!(word(written), Word::Known(written.to_owned()));
+        }
+    }
+}

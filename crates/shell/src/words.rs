@@ -22,6 +22,8 @@ struct Draft {
     many: bool,
     /// A letter that may have a meaning was seen.
     has_signs: bool,
+    /// Where the first quotes stand, even empty ones: a name in quotes is assigned to nothing.
+    first_quote: Option<usize>,
 }
 
 /// What ends a text in which `$` and backquotes have their meaning.
@@ -44,7 +46,7 @@ impl Parser<'_> {
         let before = self.at;
         let mut draft = self.draft()?;
         let raw = &self.text[before..self.at];
-        let Some((name, value)) = assigned(&draft.atoms) else { return Ok((None, draft.finished(raw))) };
+        let Some((name, value)) = draft.assigned() else { return Ok((None, draft.finished(raw))) };
         draft.atoms.drain(..value);
         let raw = raw.split_once('=').map_or(raw, |(_, value)| value);
         Ok((Some(name), draft.finished(raw)))
@@ -95,9 +97,12 @@ impl Parser<'_> {
         let mut draft = Draft::default();
         let before = self.at;
         while let Some(letter) = self.rest().chars().next() {
+            if matches!(letter, '\'' | '"') {
+                draft.first_quote = draft.first_quote.or(Some(draft.atoms.len()));
+            }
             match letter {
                 '<' | '>' if self.byte_after(1) == Some(b'(') => self.process(&mut draft)?,
-                '(' if assigned(&draft.atoms).is_some_and(|(_, value)| value == draft.atoms.len()) => {
+                '(' if draft.assigned().is_some_and(|(_, value)| value == draft.atoms.len()) => {
                     self.array(&mut draft)?;
                 }
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
@@ -212,10 +217,12 @@ impl Parser<'_> {
                 draft.any(!in_quotes);
             }
             Some(b'\'') if !in_quotes => {
+                draft.first_quote = draft.first_quote.or(Some(draft.atoms.len()));
                 self.at += 1;
                 self.escaped(draft)?;
             }
             Some(b'"') if !in_quotes => {
+                draft.first_quote = draft.first_quote.or(Some(draft.atoms.len()));
                 self.at += 1;
                 self.deeper(|parser| parser.quoted(draft, End::DoubleQuote, true))?;
             }
@@ -409,6 +416,10 @@ impl Parser<'_> {
 }
 
 impl Draft {
+    fn assigned(&self) -> Option<(String, usize)> {
+        assigned(&self.atoms).filter(|(_, value)| self.first_quote.is_none_or(|quote| quote >= *value))
+    }
+
     fn push_bare(&mut self, letter: char) {
         match letter {
             HOLE => self.any(true),

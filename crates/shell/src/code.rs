@@ -1,0 +1,92 @@
+//! Code that a command is given: in its arguments, in its input, or from another program.
+
+use crate::holes::{HOLE, filled, of as with_holes, shown};
+use crate::interpreters::{Source, of_shell};
+use crate::read::{Around, Given, Reader, merge};
+use crate::{Code, Word};
+
+impl Reader {
+    pub(crate) fn shell(&mut self, number: usize, name: &str, rest: &[Given], around: &Around) {
+        if name == "fish" {
+            self.doubt("`fish` reads lines in its own way".to_owned());
+        }
+        for pair in rest.windows(2) {
+            if matches!(pair[0].word.known(), Some("--rcfile" | "--init-file")) {
+                merge(&mut self.commands[number].fed_by, pair[1].from.clone());
+            }
+        }
+        let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
+        match of_shell(&words) {
+            Ok(source) => {
+                let language = if name == "fish" { "fish" } else { "shell" };
+                self.code(number, language, name, source, rest, around);
+            }
+            Err(word) => {
+                merge(&mut self.commands[number].fed_by, rest.iter().flat_map(|given| given.from.clone()).collect());
+                self.doubt(format!("what `{name}` runs depends on `{word}`"));
+            }
+        }
+    }
+
+    pub(crate) fn code(
+        &mut self,
+        number: usize,
+        language: &'static str,
+        name: &str,
+        source: Source,
+        rest: &[Given],
+        around: &Around,
+    ) {
+        let (code, inner) = match source {
+            Source::Elsewhere => return,
+            Source::File(at) => {
+                if let Some(file) = rest.get(at) {
+                    merge(&mut self.commands[number].fed_by, file.from.clone());
+                }
+                return;
+            }
+            Source::Argument(at, from) => {
+                let Some(given) = rest.get(at) else { return };
+                let text = with_holes(&given.word);
+                let word = filled(text.get(from..).unwrap_or_default().to_owned(), false);
+                (Given { word, from: given.from.clone() }, around.behind(format!("{name} -c")))
+            }
+            Source::Input => {
+                merge(&mut self.commands[number].fed_by, around.feeding.clone());
+                let Some(document) = around.document.clone() else { return };
+                (document, Around { document: None, feeding: Vec::new(), ..around.behind(name) })
+            }
+        };
+        match language {
+            "shell" | "fish" => {
+                let is_bash = matches!(name, "bash" | "rbash" | "zsh" | "ksh" | "ksh93" | "mksh");
+                self.line_of(number, &[code], &inner, is_bash);
+                self.commands[number].code.iter_mut().for_each(|code| code.language = language);
+            }
+            language => self.given_code(number, language, &code),
+        }
+    }
+
+    pub(crate) fn given_code(&mut self, number: usize, language: &'static str, code: &Given) {
+        merge(&mut self.commands[number].fed_by, code.from.clone());
+        let text = shown(&with_holes(&code.word));
+        if code.word.known().is_none() {
+            let start: String = text.chars().take(40).collect();
+            let dots = if start.len() < text.len() { "…" } else { "" };
+            self.doubt(format!("the code `{start}{dots}` is only known when it runs"));
+        }
+        self.commands[number].code = Some(Code { language, text });
+    }
+
+    /// The command with this number runs these words, joined, as a line.
+    pub(crate) fn line_of(&mut self, number: usize, given: &[Given], around: &Around, is_bash: bool) {
+        let parts: Vec<String> = given.iter().map(|given| with_holes(&given.word)).collect();
+        let line = parts.join(" ");
+        let from = given.iter().flat_map(|given| given.from.clone()).collect();
+        self.given_code(number, "shell", &Given { word: filled(line.clone(), false), from });
+        // Of code that is all unknown, all is said.
+        if !line.trim_matches([HOLE, ' ']).is_empty() {
+            self.line(&line, around, is_bash);
+        }
+    }
+}
