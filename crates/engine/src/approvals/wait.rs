@@ -73,7 +73,9 @@ pub fn until_answered(
                 if let Some(answer) = conversation.as_deref_mut().and_then(|conversation| conversation.heard()) {
                     end(conversation, None);
                     let by = users::us();
-                    keep_for_session(folder, &held, &parking.digest, &answer).map_err(trouble)?;
+                    if answer.decision == Decision::Session {
+                        answer::keep(folder, &held, &parking.digest, &answer).map_err(trouble)?;
+                    }
                     return Ok(Heard { answer, by, here: true });
                 }
             }
@@ -121,15 +123,6 @@ fn consume(folder: &Folder, held: &Held<'_>, digest: &str, decision: Decision) -
         return folder.take(&held.answer_name(), &sessions, &session::name(session, digest)).map_err(cannot);
     }
     folder.take(&held.answer_name(), folder, &held.taken_name()).map_err(cannot)
-}
-
-/// The same for a word that was said here.
-fn keep_for_session(folder: &Folder, held: &Held<'_>, digest: &str, answer: &Answer) -> Result<(), Trouble> {
-    if answer.decision != Decision::Session {
-        return Ok(());
-    }
-    answer::leave(folder, held, digest, answer)?;
-    consume(folder, held, digest, answer.decision)
 }
 
 fn end(conversation: Option<Box<dyn Conversation>>, said: Option<&str>) {
