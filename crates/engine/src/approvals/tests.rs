@@ -377,9 +377,10 @@ fn an_answer_is_to_what_was_shown_and_not_to_what_is_asked_behind_it() {
         let answer = Answer { decision: Decision::Once, reason: String::new() };
         assert_eq!(desk.approvals.answer(&parked, &answer).expect("it is written"), Given::NotAccepted);
         assert!(said.recv().expect("it is told").contains("something else than what was asked"));
-        // And what changes after it was shown is not answered either.
+        // What was shown stays what is answered, when the real question is back.
         std::fs::write(desk.file(&name), &text).expect("the same file");
-        assert_eq!(desk.approvals.answer(&parked, &answer).expect("nothing is written"), Given::NotAccepted);
+        assert_eq!(desk.approvals.answer(&parked, &answer).expect("it is written"), Given::NotAccepted);
+        assert!(said.recv().expect("it is told").contains("something else than what was asked"));
         desk.answer(id, Decision::Deny)
     });
     asked.expect_err("a no");
@@ -717,13 +718,15 @@ fn waits_until_it_is_killed() {
             std::io::Write::write_all(&mut std::io::stdout(), b"ready\n").expect("somebody reads");
         }
     }
-    desk.approvals.ask(&question(), &terms(), None, &Ready).expect("a yes");
+    let timeout = std::env::var("BELLJAR_TEST_TIMEOUT").expect("how long").parse().expect("a number");
+    let terms = Terms { timeout: Duration::from_millis(timeout), ..terms() };
+    desk.approvals.ask(&question(), &terms, None, &Ready).expect("a yes");
 }
 
 #[test]
 fn a_killed_waiter_leaves_nothing_that_can_be_answered() {
     let desk = Desk::new();
-    let (mut waiter, _output) = waiter(&desk.root);
+    let (mut waiter, _output) = waiter(&desk.root, terms().timeout);
     let parked = desk.approvals.parked(None).expect("it can be read");
     assert_eq!(parked.len(), 1);
     waiter.kill().expect("it is ours");
@@ -738,17 +741,33 @@ fn a_killed_waiter_leaves_nothing_that_can_be_answered() {
 #[test]
 fn another_process_that_waits_is_answered() {
     let desk = Desk::new();
-    let (mut waiter, _output) = waiter(&desk.root);
+    let (mut waiter, _output) = waiter(&desk.root, terms().timeout);
     assert_eq!(desk.answer("last", Decision::Once), Given::Taken);
     assert!(waiter.wait().expect("it ends").success());
     assert_eq!(desk.left(), [] as [&str; 0]);
 }
 
+#[test]
+fn a_yes_that_came_too_late_to_somebody_who_slept_is_none() {
+    let desk = Desk::new();
+    let (mut waiter, _output) = waiter(&desk.root, Duration::from_millis(500));
+    let process = rustix::process::Pid::from_child(&waiter);
+    let answer = desk.forged(&desk.find("last").id);
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).expect("it is ours");
+    while !desk.approvals.parked(None).expect("it can be read").is_empty() {
+        std::thread::yield_now();
+    }
+    desk.put(answer["id"].as_str().expect("text"), answer.to_string().as_bytes());
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).expect("it is ours");
+    assert!(!waiter.wait().expect("it ends").success(), "it took it for a yes");
+}
+
 /// The process, when it waits, and what it says.
-fn waiter(root: &Path) -> (std::process::Child, impl std::io::Read) {
+fn waiter(root: &Path, timeout: Duration) -> (std::process::Child, impl std::io::Read) {
     let mut child = Command::new(std::env::current_exe().expect("we are a program"))
         .args(["--exact", "approvals::tests::waits_until_it_is_killed", "--ignored", "--nocapture"])
         .env("BELLJAR_TEST_DESK", root)
+        .env("BELLJAR_TEST_TIMEOUT", timeout.as_millis().to_string())
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");

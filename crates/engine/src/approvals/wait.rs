@@ -47,8 +47,7 @@ pub fn until_answered(
     }
     let mut wrong = 0;
     let deadline = deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(u32::MAX.into()));
-    let mut over = Instant::now() >= deadline;
-    while !over {
+    loop {
         match answer::look(folder, &held.answer_name(), &Expected::of(&held, &parking.digest), approvers) {
             Ok(Some((written, by))) => {
                 let answer = Answer { decision: written.decision, reason: written.reason };
@@ -67,7 +66,7 @@ pub fn until_answered(
         }
         let woken = changes.wait(conversation.as_deref(), deadline);
         match woken.map_err(|error| trouble(unusable(folder.path(), error.to_string())))? {
-            Woken::Late => over = true,
+            Woken::Late => break,
             Woken::Folder => {}
             Woken::Person => {
                 if let Some(answer) = conversation.as_deref_mut().and_then(|conversation| conversation.heard()) {
