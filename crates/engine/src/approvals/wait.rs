@@ -48,7 +48,12 @@ pub fn until_answered(
     let mut wrong = 0;
     let deadline = deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(u32::MAX.into()));
     loop {
-        match answer::look(folder, &held.answer_name(), &Expected::of(&held, &parking.digest), approvers) {
+        let looked = answer::look(folder, &held.answer_name(), &Expected::of(&held, &parking.digest), approvers);
+        // What came after the time was over does not count, wherever we slept meanwhile.
+        if Instant::now() >= deadline {
+            break;
+        }
+        match looked {
             Ok(Some((written, by))) => {
                 let answer = Answer { decision: written.decision, reason: written.reason };
                 consume(folder, &held, &parking.digest, answer.decision).map_err(trouble)?;
