@@ -1,5 +1,5 @@
-//! A parked question: a file that whoever waits holds a lock on. When they are gone, so is the lock, and the question is
-//! nobody's.
+//! A parked question: a file that whoever waits holds a lock on. When they are gone, so is the lock, and the question
+//! is nobody's.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
