@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::{self, Folder, unusable};
 use super::question::{self, Held};
+use super::session;
 use super::users::{Approvers, Users};
 use super::wait::Changes;
 
@@ -113,20 +114,18 @@ pub fn may_be_given(parked: &Parked, answer: &Answer, users: &Users, us: u32) ->
     }
 }
 
-/// An answer of our own to our own question, for a session to keep.
-pub fn leave(folder: &Folder, held: &Held<'_>, digest: &str, answer: &Answer) -> Result<(), Trouble> {
+/// Keeps an answer to our own question, that was said to us, for the session. Without a session it was for once.
+pub fn keep(folder: &Folder, held: &Held<'_>, digest: &str, answer: &Answer) -> Result<(), Trouble> {
+    let (Some(session), Some(sessions)) = (&held.written.session, folder.sessions()?) else { return Ok(()) };
     let (temporary, _file) = write(folder, &held.written, digest, answer)?;
-    // One that came meanwhile was not looked at, and never will be.
-    folder.take(&temporary, folder, &held.answer_name()).map_err(|error| cannot(folder, error.into()))
+    let kept = folder.take(&temporary, &sessions, &session::name(session, digest));
+    kept.map_err(|error| cannot(folder, error.into()))
 }
 
 /// Leaves the answer where whoever waits looks, and waits until it is taken.
 pub fn give(folder: &Folder, parked: &Parked, answer: &Answer) -> Result<Given, Trouble> {
     let Some(asked) = question::live(folder, &parked.id) else { return Ok(Given::TooLate) };
-    // What was shown is what is answered, whatever is in the file by now.
-    if question::digest(&asked.question) != parked.digest {
-        return Ok(Given::NotAccepted);
-    }
+    // The digest is of what was shown, whatever is in the file by now: whoever waits compares it with what they asked.
     let (temporary, file) = write(folder, &asked, &parked.digest, answer)?;
     let cannot = |error: Errno| cannot(folder, error.into());
     let ours = rustix::fs::fstat(&file).map_err(cannot)?;

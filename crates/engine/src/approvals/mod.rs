@@ -1,12 +1,13 @@
 //! Questions to people: parked in a folder, answered by a person's file in it, used once.
 //!
-//! Who answered is the kernel's word: the owner of the answer's file. What was answered is bound by a digest of what was
-//! shown, and to whom by a number that only the question's file and whoever waits know. Nothing inside a sandbox reaches
-//! the folder, and `belljar approve` does not serve a process that an agent started and that says so.
+//! Who answered is the kernel's word: the owner of the answer's file. What was answered is bound by a digest of what
+//! was shown, and to whom by a number that only the question's file and whoever waits know. Nothing inside a sandbox
+//! reaches the folder, and `belljar approve` does not serve a process that an agent started and that says so.
 //!
-//! What this does not hold: outside a sandbox a process can do whatever its user can, so an agent that runs there as you
-//! can hide its marks and answer as you. Where that matters, let root or another user approve (`approvers`): their files
-//! nobody else can make. And whoever may start programs outside a sandbox needs no answer of belljar's to do so.
+//! What this does not hold: outside a sandbox a process can do whatever its user can, so an agent that runs there as
+//! you can hide its marks and answer as you. Where that matters, let root approve (`approvers`, and `belljar approve
+//! --of`): root's files nobody else can make. And whoever may start programs outside a sandbox needs no answer of
+//! belljar's to do so.
 
 mod answer;
 mod folder;
@@ -44,7 +45,8 @@ pub mod hostile {
 pub struct Terms {
     /// How long somebody waits for an answer. No answer is a no.
     pub timeout: Duration,
-    /// Names of users who may answer; none: the user who asks, and root.
+    /// Names of users who may answer; none: the user who asks, and root. Only root reaches what others ask, so nobody
+    /// else can answer for another yet.
     pub approvers: Vec<String>,
     /// Whether standing answers count, and can be given.
     pub always: bool,
@@ -78,7 +80,8 @@ impl Approvals {
         Approvals { state: Some(state), settings: Some(settings), environment: Some(environment) }
     }
 
-    /// Waits until a person answers, or the time is over. `watch` is told where to answer, and of answers that are none.
+    /// Waits until a person answers, or the time is over. `watch` is told where to answer, and of answers that do not
+    /// count.
     pub fn ask(
         &self,
         question: &Question,
@@ -122,7 +125,8 @@ impl Approvals {
         session::sweep(&folder);
         let digest = question::digest(question);
         if let Some(by) = session::answered(&folder, &digest, &approvers) {
-            return Ok(Approval { digest: question.digest.clone(), by: users.name(by) });
+            let by = format!("{}, earlier in this session", users.name(by));
+            return Ok(Approval { digest: question.digest.clone(), by });
         }
         let parking = Parking {
             question,

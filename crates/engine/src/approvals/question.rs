@@ -1,5 +1,5 @@
-//! A parked question: a file that whoever waits holds a lock on. When they are gone, so is the lock, and the question is
-//! nobody's.
+//! A parked question: a file that whoever waits holds a lock on. When they are gone, so is the lock, and the question
+//! is nobody's.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -74,7 +74,8 @@ pub fn park<'a>(folder: &'a Folder, parking: &Parking<'_>) -> Result<Held<'a>, T
             session: session::current(),
             approvers: parking.approvers.clone(),
             asked,
-            until: asked.saturating_add(timeout),
+            // One more, as `asked` lost its fraction: nobody is told that it is over while we still wait.
+            until: asked.saturating_add(timeout).saturating_add(1),
             offers: parking.offers,
             question: parking.question.clone(),
         };

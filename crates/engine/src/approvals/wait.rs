@@ -47,9 +47,13 @@ pub fn until_answered(
     }
     let mut wrong = 0;
     let deadline = deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(u32::MAX.into()));
-    let mut over = Instant::now() >= deadline;
-    while !over {
-        match answer::look(folder, &held.answer_name(), &Expected::of(&held, &parking.digest), approvers) {
+    loop {
+        let looked = answer::look(folder, &held.answer_name(), &Expected::of(&held, &parking.digest), approvers);
+        // What came after the time was over does not count, wherever we slept meanwhile.
+        if Instant::now() >= deadline {
+            break;
+        }
+        match looked {
             Ok(Some((written, by))) => {
                 let answer = Answer { decision: written.decision, reason: written.reason };
                 consume(folder, &held, &parking.digest, answer.decision).map_err(trouble)?;
@@ -67,13 +71,15 @@ pub fn until_answered(
         }
         let woken = changes.wait(conversation.as_deref(), deadline);
         match woken.map_err(|error| trouble(unusable(folder.path(), error.to_string())))? {
-            Woken::Late => over = true,
+            Woken::Late => break,
             Woken::Folder => {}
             Woken::Person => {
                 if let Some(answer) = conversation.as_deref_mut().and_then(|conversation| conversation.heard()) {
                     end(conversation, None);
                     let by = users::us();
-                    keep_for_session(folder, &held, &parking.digest, &answer).map_err(trouble)?;
+                    if answer.decision == Decision::Session {
+                        answer::keep(folder, &held, &parking.digest, &answer).map_err(trouble)?;
+                    }
                     return Ok(Heard { answer, by, here: true });
                 }
             }
@@ -121,15 +127,6 @@ fn consume(folder: &Folder, held: &Held<'_>, digest: &str, decision: Decision) -
         return folder.take(&held.answer_name(), &sessions, &session::name(session, digest)).map_err(cannot);
     }
     folder.take(&held.answer_name(), folder, &held.taken_name()).map_err(cannot)
-}
-
-/// The same for a word that was said here.
-fn keep_for_session(folder: &Folder, held: &Held<'_>, digest: &str, answer: &Answer) -> Result<(), Trouble> {
-    if answer.decision != Decision::Session {
-        return Ok(());
-    }
-    answer::leave(folder, held, digest, answer)?;
-    consume(folder, held, digest, answer.decision)
 }
 
 fn end(conversation: Option<Box<dyn Conversation>>, said: Option<&str>) {

@@ -74,8 +74,7 @@ impl Conversation for Asked {
         if self.heard.len() > LONGEST {
             return no;
         }
-        let end = self.heard.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
-        let line = String::from_utf8_lossy(&self.heard[..end]).into_owned();
+        let line = first_line(&self.heard)?;
         self.heard.clear();
         match self.dialogue.hear(&line) {
             Next::Answer(decision) => Some(dialogue::answer(decision)),
@@ -130,19 +129,40 @@ pub fn converse(mut dialogue: Dialogue, standing: &[String]) -> Decision {
             standing.iter().for_each(|line| words::say(line));
         }
         let mut out = std::io::stderr();
-        let asked = tcflush(input, QueueSelector::IFlush).map_err(std::io::Error::from);
-        if asked.and_then(|()| out.write_all(dialogue.prompt().as_bytes())).and_then(|()| out.flush()).is_err() {
+        let flushed = tcflush(input, QueueSelector::IFlush).map_err(std::io::Error::from);
+        if flushed.and_then(|()| out.write_all(dialogue.prompt().as_bytes())).and_then(|()| out.flush()).is_err() {
             return Decision::Deny;
         }
-        let mut line = String::new();
-        match std::io::stdin().read_line(&mut line) {
-            Ok(0) | Err(_) => return Decision::Deny,
-            Ok(_) => {}
-        }
+        let Some(line) = one_line(input) else { return Decision::Deny };
         if let Next::Answer(decision) = dialogue.hear(&line) {
             return decision;
         }
     }
+}
+
+/// Not by the standard library, which would keep what comes after the line, and give it to the next question.
+fn one_line(input: BorrowedFd<'_>) -> Option<String> {
+    let mut heard = Vec::new();
+    let mut bytes = [0; LONGEST];
+    loop {
+        match rustix::io::read(input, &mut bytes) {
+            Ok(0) => return None,
+            Ok(length) => heard.extend_from_slice(&bytes[..length]),
+            Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+        if let Some(line) = first_line(&heard) {
+            return Some(line);
+        }
+        if heard.len() > LONGEST {
+            return None;
+        }
+    }
+}
+
+fn first_line(heard: &[u8]) -> Option<String> {
+    let end = heard.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
+    Some(String::from_utf8_lossy(&heard[..end]).into_owned())
 }
 
 /// How many columns there are.

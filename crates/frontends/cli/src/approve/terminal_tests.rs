@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 
 use super::Prompt;
-use super::tests::{parked, standing};
+use super::tests::{Desk, parked, said, standing};
 
 /// Somebody at a terminal, with a process that asks them.
 struct Sitting {
@@ -80,9 +80,15 @@ fn asks_at_its_terminal() {
     if std::env::var_os("BELLJAR_TEST_TERMINAL").is_none() {
         return;
     }
-    let said = match Prompt.ask(&parked(), &[standing()]) {
-        None => "nobody".to_owned(),
-        Some(conversation) => wait(conversation).name().to_owned(),
+    let said = match std::env::var("BELLJAR_TEST_WORDS") {
+        Ok(words) => {
+            let (code, said) = said(Desk::default(), &words.split(' ').collect::<Vec<_>>());
+            format!("{} {code}", said.map_or("nothing", Decision::name))
+        }
+        Err(_) => match Prompt.ask(&parked(), &[standing()]) {
+            None => "nobody".to_owned(),
+            Some(conversation) => wait(conversation).name().to_owned(),
+        },
     };
     writeln!(std::io::stdout(), "said: {said}").expect("somebody reads");
 }
@@ -142,4 +148,30 @@ fn agents_and_what_is_inside_a_sandbox_are_not_asked() {
     for variable in ["CLAUDECODE", "CODEX_SANDBOX", "AI_AGENT", "BELLJAR"] {
         assert_eq!(Sitting::down("o\n", &[(variable, "1")]).said(), "nobody", "{variable}");
     }
+}
+
+#[test]
+fn approve_shows_the_question_and_asks() {
+    for (keys, answer) in [("o\n", "once 0"), ("s\n", "session 0"), ("x\n", "deny 0"), ("\u{4}", "deny 0")] {
+        let mut person = Sitting::down("", &[("BELLJAR_TEST_WORDS", "3f2a")]);
+        person.sees("git push --force origin main");
+        person.sees("digest 0f5c8a11b2d4");
+        person.sees(CHOICES);
+        person.types(keys);
+        assert_eq!(person.said(), answer, "{keys:?}");
+    }
+}
+
+#[test]
+fn approve_asks_again_for_what_was_said_on_the_command_line() {
+    let mut person = Sitting::down("yes\nyes\n", &[("BELLJAR_TEST_WORDS", "last --always")]);
+    person.sees("git push --force origin main");
+    person.sees("77e01b2c");
+    person.sees("[yes/no] ");
+    person.types("yes\n");
+    assert_eq!(person.said(), "always 0");
+    let mut person = Sitting::down("yes\nyes\n", &[("BELLJAR_TEST_WORDS", "last --once")]);
+    person.sees("say yes (once)? [yes/no] ");
+    person.types("y\n");
+    assert_eq!(person.said(), "deny 0");
 }

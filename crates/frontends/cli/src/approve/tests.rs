@@ -152,7 +152,7 @@ fn outcomes_say_what_became_of_it() {
 
 /// One question waits, one answer stands.
 #[derive(Default)]
-struct Desk {
+pub struct Desk {
     answered: RefCell<Vec<Answer>>,
     given: Option<Given>,
     long: bool,
@@ -182,7 +182,7 @@ impl Approvals for Desk {
 }
 
 /// The exit code, and what was answered.
-fn said(desk: Desk, words: &[&str]) -> (u8, Option<Decision>) {
+pub fn said(desk: Desk, words: &[&str]) -> (u8, Option<Decision>) {
     let words = ["belljar", "approve"].iter().chain(words);
     let matches = crate::arguments::command("0").try_get_matches_from(words).expect("words that it knows");
     let (_, matches) = matches.subcommand().expect("approve");
