@@ -158,6 +158,8 @@ impl PathPattern {
                 }
                 if self.any[at] {
                     next[at] = true;
+                    // At the end, whatever is below is enough.
+                    next[at + 1] |= at + 1 == self.names.len();
                 } else if self.names[at].matches(name, care) {
                     next[at + 1] = true;
                 }
