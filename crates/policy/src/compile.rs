@@ -13,6 +13,7 @@ use crate::pattern::{ArgumentPattern, Glob, HostPattern, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
 use crate::rule::{Condition, Rule};
 use crate::sheet::{AgentTerms, ApprovalTerms, Rate, Sheet};
+use crate::subcommand::Subcommand;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -467,6 +468,7 @@ impl Compiler<'_> {
             return self.actions(&when.action.0);
         }
         let command = !when.program.0.is_empty()
+            || !when.subcommand.0.is_empty()
             || !when.args.is_empty()
             || !when.without.is_empty()
             || !when.fed_by.0.is_empty()
@@ -493,6 +495,7 @@ impl Compiler<'_> {
             action: _,
             agent,
             program,
+            subcommand,
             args,
             without,
             fed_by,
@@ -530,6 +533,15 @@ impl Compiler<'_> {
         }
         if !fed_by.0.is_empty() {
             conditions.push(Condition::FedBy(fed_by.0.iter().map(|text| text.get_ref().clone()).collect()));
+        }
+        if let Some(first) = subcommand.0.first() {
+            if program.0.is_empty() {
+                let message = format!("the rule `{id}` does not say of which program `{}` is", first.get_ref());
+                return Err(self.bad(&first.span(), message));
+            }
+            let read =
+                |text: &Text| Subcommand::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message));
+            conditions.push(Condition::Subcommand(subcommand.0.iter().map(read).collect::<Result<_, _>>()?));
         }
         if !args.is_empty() {
             conditions.push(Condition::Arguments(arguments(args)?));
@@ -588,8 +600,8 @@ impl Condition {
         use Action::{Code, Commit, Connect, Environment, Exec, Gap, Read, Release, SecretUse, Write};
         match self {
             Condition::Agent(_) | Condition::Mode(_) => true,
-            Condition::Program(_) | Condition::Arguments(_) | Condition::Without(_) => action == Exec,
-            Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
+            Condition::Program(_) | Condition::Subcommand(_) | Condition::Arguments(_) => action == Exec,
+            Condition::Without(_) | Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
             Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
             Condition::Host(_) => matches!(action, Connect | SecretUse),
             Condition::Name(_) => matches!(action, Environment | Gap | SecretUse | Release),
@@ -602,6 +614,7 @@ impl Condition {
         match self {
             Condition::Agent(_) => "agent",
             Condition::Program(_) => "program",
+            Condition::Subcommand(_) => "subcommand",
             Condition::Arguments(_) => "args",
             Condition::Without(_) => "without",
             Condition::FedBy(_) => "fed_by",

@@ -332,6 +332,9 @@ pub struct When {
     /// A program by its name, wherever it lies.
     #[serde(default)]
     pub program: Few,
+    /// What the program is told to do: its first words that are no options, such as `push` or `remote add|set-url`.
+    #[serde(default)]
+    pub subcommand: Few,
     /// Arguments that must be there: flags anywhere, other words in this order. `--force|-f` is one or the other.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]

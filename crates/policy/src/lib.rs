@@ -14,6 +14,7 @@ mod reader;
 mod rule;
 mod sheet;
 mod show;
+mod subcommand;
 mod system;
 mod weigh;
 

@@ -4,6 +4,7 @@ use model::{Action, Envelope, Resource, Ruling, WorkspaceMode};
 use shell::{Piece, Simple, Word};
 
 use crate::pattern::{ArgumentPattern, Care, Glob, HostPattern, PathPattern, Told};
+use crate::subcommand::Subcommand;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
@@ -21,6 +22,8 @@ pub struct Rule {
 pub enum Condition {
     Agent(Vec<Glob>),
     Program(Vec<Glob>),
+    /// One of them.
+    Subcommand(Vec<Subcommand>),
     Arguments(Vec<ArgumentPattern>),
     Without(Vec<ArgumentPattern>),
     FedBy(Vec<String>),
@@ -71,6 +74,7 @@ impl Condition {
                 known.into_iter().any(|name| names.iter().any(|glob| glob.matches(name, care))).into()
             }
             Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, care)),
+            Condition::Subcommand(wanted) => command.map_or(Told::No, |command| subcommand(wanted, command)),
             Condition::Arguments(wanted) => command.map_or(Told::No, |command| arguments(wanted, &command.arguments)),
             Condition::Without(unwanted) => command.map_or(Told::No, |command| without(unwanted, &command.arguments)),
             Condition::FedBy(programs) => command
@@ -126,6 +130,11 @@ fn program(names: &[Glob], command: &Simple, care: Care) -> Told {
         return Told::No;
     }
     names.iter().any(|glob| glob.matches(name, care)).into()
+}
+
+fn subcommand(wanted: &[Subcommand], command: &Simple) -> Told {
+    let Some(name) = command.name() else { return Told::No };
+    wanted.iter().map(|subcommand| subcommand.matches(name, &command.arguments)).max().unwrap_or(Told::No)
 }
 
 /// Flags anywhere; other words in their order, whatever stands between.
