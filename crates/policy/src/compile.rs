@@ -469,6 +469,7 @@ impl Compiler<'_> {
         }
         let command = !when.program.0.is_empty()
             || !when.subcommand.0.is_empty()
+            || !when.other_than.0.is_empty()
             || !when.args.is_empty()
             || !when.without.is_empty()
             || !when.fed_by.0.is_empty()
@@ -484,6 +485,11 @@ impl Compiler<'_> {
         })
     }
 
+    fn subcommands(&self, texts: &[Text]) -> Result<Vec<Subcommand>, BadPolicy> {
+        let read = |text: &Text| Subcommand::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message));
+        texts.iter().map(read).collect()
+    }
+
     fn conditions(
         &self,
         when: &file::When,
@@ -496,6 +502,7 @@ impl Compiler<'_> {
             agent,
             program,
             subcommand,
+            other_than,
             args,
             without,
             fed_by,
@@ -534,14 +541,15 @@ impl Compiler<'_> {
         if !fed_by.0.is_empty() {
             conditions.push(Condition::FedBy(fed_by.0.iter().map(|text| text.get_ref().clone()).collect()));
         }
-        if let Some(first) = subcommand.0.first() {
-            if program.0.is_empty() {
-                let message = format!("the rule `{id}` does not say of which program `{}` is", first.get_ref());
-                return Err(self.bad(&first.span(), message));
-            }
-            let read =
-                |text: &Text| Subcommand::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message));
-            conditions.push(Condition::Subcommand(subcommand.0.iter().map(read).collect::<Result<_, _>>()?));
+        if let (true, Some(first)) = (program.0.is_empty(), subcommand.0.iter().chain(&other_than.0).next()) {
+            let message = format!("the rule `{id}` does not say of which program `{}` is", first.get_ref());
+            return Err(self.bad(&first.span(), message));
+        }
+        if !subcommand.0.is_empty() {
+            conditions.push(Condition::Subcommand(self.subcommands(&subcommand.0)?));
+        }
+        if !other_than.0.is_empty() {
+            conditions.push(Condition::OtherThan(self.subcommands(&other_than.0)?));
         }
         if !args.is_empty() {
             conditions.push(Condition::Arguments(arguments(args)?));
@@ -600,8 +608,9 @@ impl Condition {
         use Action::{Code, Commit, Connect, Environment, Exec, Gap, Read, Release, SecretUse, Write};
         match self {
             Condition::Agent(_) | Condition::Mode(_) => true,
-            Condition::Program(_) | Condition::Subcommand(_) | Condition::Arguments(_) => action == Exec,
-            Condition::Without(_) | Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
+            Condition::Program(_) | Condition::Subcommand(_) | Condition::OtherThan(_) => action == Exec,
+            Condition::Arguments(_) | Condition::Without(_) => action == Exec,
+            Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
             Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
             Condition::Host(_) => matches!(action, Connect | SecretUse),
             Condition::Name(_) => matches!(action, Environment | Gap | SecretUse | Release),
@@ -615,6 +624,7 @@ impl Condition {
             Condition::Agent(_) => "agent",
             Condition::Program(_) => "program",
             Condition::Subcommand(_) => "subcommand",
+            Condition::OtherThan(_) => "other_than",
             Condition::Arguments(_) => "args",
             Condition::Without(_) => "without",
             Condition::FedBy(_) => "fed_by",

@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use model::{Action, Context, Envelope, Judgement, Principal, Resource, Ruling};
 use belljar_policy::{Policy, Source, preset, preset_names};
+use model::{Action, Context, Envelope, Judgement, Principal, Resource, Ruling};
 
 const TABLE: &str = include_str!("commands.txt");
 const LEVELS: [&str; 3] = ["locked", "balanced", "open"];
