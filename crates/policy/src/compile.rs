@@ -13,6 +13,7 @@ use crate::pattern::{ArgumentPattern, Glob, HostPattern, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
 use crate::rule::{Condition, Rule};
 use crate::sheet::{AgentTerms, ApprovalTerms, Rate, Sheet};
+use crate::subcommand::Subcommand;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -467,6 +468,8 @@ impl Compiler<'_> {
             return self.actions(&when.action.0);
         }
         let command = !when.program.0.is_empty()
+            || !when.subcommand.0.is_empty()
+            || !when.other_than.0.is_empty()
             || !when.args.is_empty()
             || !when.without.is_empty()
             || !when.fed_by.0.is_empty()
@@ -482,6 +485,11 @@ impl Compiler<'_> {
         })
     }
 
+    fn subcommands(&self, texts: &[Text]) -> Result<Vec<Subcommand>, BadPolicy> {
+        let read = |text: &Text| Subcommand::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message));
+        texts.iter().map(read).collect()
+    }
+
     fn conditions(
         &self,
         when: &file::When,
@@ -493,6 +501,8 @@ impl Compiler<'_> {
             action: _,
             agent,
             program,
+            subcommand,
+            other_than,
             args,
             without,
             fed_by,
@@ -530,6 +540,16 @@ impl Compiler<'_> {
         }
         if !fed_by.0.is_empty() {
             conditions.push(Condition::FedBy(fed_by.0.iter().map(|text| text.get_ref().clone()).collect()));
+        }
+        if let (true, Some(first)) = (program.0.is_empty(), subcommand.0.iter().chain(&other_than.0).next()) {
+            let message = format!("the rule `{id}` does not say of which program `{}` is", first.get_ref());
+            return Err(self.bad(&first.span(), message));
+        }
+        if !subcommand.0.is_empty() {
+            conditions.push(Condition::Subcommand(self.subcommands(&subcommand.0)?));
+        }
+        if !other_than.0.is_empty() {
+            conditions.push(Condition::OtherThan(self.subcommands(&other_than.0)?));
         }
         if !args.is_empty() {
             conditions.push(Condition::Arguments(arguments(args)?));
@@ -588,7 +608,8 @@ impl Condition {
         use Action::{Code, Commit, Connect, Environment, Exec, Gap, Read, Release, SecretUse, Write};
         match self {
             Condition::Agent(_) | Condition::Mode(_) => true,
-            Condition::Program(_) | Condition::Arguments(_) | Condition::Without(_) => action == Exec,
+            Condition::Program(_) | Condition::Subcommand(_) | Condition::OtherThan(_) => action == Exec,
+            Condition::Arguments(_) | Condition::Without(_) => action == Exec,
             Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
             Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
             Condition::Host(_) => matches!(action, Connect | SecretUse),
@@ -602,6 +623,8 @@ impl Condition {
         match self {
             Condition::Agent(_) => "agent",
             Condition::Program(_) => "program",
+            Condition::Subcommand(_) => "subcommand",
+            Condition::OtherThan(_) => "other_than",
             Condition::Arguments(_) => "args",
             Condition::Without(_) => "without",
             Condition::FedBy(_) => "fed_by",

@@ -354,11 +354,17 @@ pub struct When {
     /// A program by its name, wherever it lies.
     #[serde(default)]
     pub program: Few,
+    /// What the program is told to do: its first words that are no options, such as `push` or `remote add|set-url`.
+    #[serde(default)]
+    pub subcommand: Few,
+    /// Subcommands that it is not about.
+    #[serde(default)]
+    pub other_than: Few,
     /// Arguments that must be there: flags anywhere, other words in this order. `--force|-f` is one or the other.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub args: Vec<Text>,
-    /// Arguments that must not be there.
+    /// Arguments that must not be there. A rule that asks or denies is only called off by exactly one of these.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub without: Vec<Text>,

@@ -16,6 +16,7 @@ mod rule;
 mod schema;
 mod sheet;
 mod show;
+mod subcommand;
 mod system;
 mod weigh;
 

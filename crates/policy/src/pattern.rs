@@ -158,7 +158,7 @@ impl PathPattern {
                 }
                 if self.any[at] {
                     next[at] = true;
-                    // At the end it has stood for something now.
+                    // At the end, whatever is below is enough.
                     next[at + 1] |= at + 1 == self.names.len();
                 } else if self.names[at].matches(name, care) {
                     next[at + 1] = true;
@@ -240,6 +240,16 @@ pub enum Told {
     Yes,
 }
 
+impl Told {
+    pub fn opposite(self) -> Told {
+        match self {
+            Told::No => Told::Yes,
+            Told::Maybe => Told::Maybe,
+            Told::Yes => Told::No,
+        }
+    }
+}
+
 impl From<bool> for Told {
     fn from(known: bool) -> Told {
         if known { Told::Yes } else { Told::No }
@@ -260,8 +270,17 @@ impl ArgumentPattern {
     }
 
     pub fn matches(&self, argument: &Word) -> Told {
+        self.compare(argument, spelled)
+    }
+
+    /// Neither among other flags nor with a value.
+    pub fn is_exactly(&self, argument: &Word) -> Told {
+        self.compare(argument, wild)
+    }
+
+    fn compare(&self, argument: &Word, same: impl Fn(&str, &str) -> bool) -> Told {
         match argument.known() {
-            Some(known) => self.0.iter().any(|spelling| spelled(spelling, known)).into(),
+            Some(known) => self.0.iter().any(|spelling| same(spelling, known)).into(),
             None if self.0.iter().any(|spelling| possible(spelling, argument)) => Told::Maybe,
             None => Told::No,
         }
@@ -373,6 +392,17 @@ mod tests {
         assert_eq!(matches("--force|-f", "--force-with-lease"), Told::No);
         assert_eq!(matches("-f", "--file"), Told::No);
         assert_eq!(matches("-j", "-j4"), Told::Yes);
+    }
+
+    #[test]
+    fn exactly_is_neither_among_others_nor_with_a_value() {
+        let exactly = |pattern: &str, argument: &str| {
+            ArgumentPattern::read(pattern).expect("a pattern").is_exactly(&Word::Known(argument.to_owned()))
+        };
+        assert_eq!(exactly("--version|-V", "-V"), Told::Yes);
+        assert_eq!(exactly("--version|-V", "-oVisual"), Told::No);
+        assert_eq!(exactly("--dry-run", "--dry-run=none"), Told::No);
+        assert_eq!(exactly("http://localhost:*", "http://localhost:80/x"), Told::Yes);
     }
 
     #[test]

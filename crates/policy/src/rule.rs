@@ -4,6 +4,7 @@ use model::{Action, Envelope, Resource, Ruling, WorkspaceMode};
 use shell::{Piece, Simple, Word};
 
 use crate::pattern::{ArgumentPattern, Care, Glob, HostPattern, PathPattern, Told};
+use crate::subcommand::Subcommand;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
@@ -21,6 +22,10 @@ pub struct Rule {
 pub enum Condition {
     Agent(Vec<Glob>),
     Program(Vec<Glob>),
+    /// One of them.
+    Subcommand(Vec<Subcommand>),
+    /// None of them.
+    OtherThan(Vec<Subcommand>),
     Arguments(Vec<ArgumentPattern>),
     Without(Vec<ArgumentPattern>),
     FedBy(Vec<String>),
@@ -71,8 +76,12 @@ impl Condition {
                 known.into_iter().any(|name| names.iter().any(|glob| glob.matches(name, care))).into()
             }
             Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, care)),
+            Condition::Subcommand(wanted) => command.map_or(Told::No, |command| subcommand(wanted, command)),
+            Condition::OtherThan(known) => command.map_or(Told::No, |command| subcommand(known, command).opposite()),
             Condition::Arguments(wanted) => command.map_or(Told::No, |command| arguments(wanted, &command.arguments)),
-            Condition::Without(unwanted) => command.map_or(Told::No, |command| without(unwanted, &command.arguments)),
+            Condition::Without(unwanted) => {
+                command.map_or(Told::No, |command| without(unwanted, &command.arguments, care))
+            }
             Condition::FedBy(programs) => command
                 .is_some_and(|command| command.fed_by.iter().any(|source| programs.iter().any(|name| name == source)))
                 .into(),
@@ -118,14 +127,24 @@ impl Condition {
     }
 }
 
+/// Variables that only change how things look.
+const HARMLESS: &[&str] = &["CI", "COLUMNS", "FORCE_COLOR", "LANG", "LC_ALL", "NO_COLOR", "TERM", "TZ"];
+
 /// A program of this name, wherever it lies. But only the system's own is surely it: a rule that allows `git` does not
 /// allow `./git`. A program that is only known when it runs is no rule's: the reading says that it is unclear.
 fn program(names: &[Glob], command: &Simple, care: Care) -> Told {
     let Some(name) = command.name() else { return Told::No };
-    if care == Care::Exact && !command.is_standard() {
+    // Nor where a variable is set that may decide what it loads or starts: `GIT_EXTERNAL_DIFF=./x git diff`.
+    let harmless = |(name, _): &(String, Word)| HARMLESS.contains(&name.as_str());
+    if care == Care::Exact && !(command.is_standard() && command.assignments.iter().all(harmless)) {
         return Told::No;
     }
     names.iter().any(|glob| glob.matches(name, care)).into()
+}
+
+fn subcommand(wanted: &[Subcommand], command: &Simple) -> Told {
+    let Some(name) = command.name() else { return Told::No };
+    wanted.iter().map(|subcommand| subcommand.matches(name, &command.arguments)).max().unwrap_or(Told::No)
 }
 
 /// Flags anywhere; other words in their order, whatever stands between.
@@ -150,13 +169,14 @@ fn in_order(wanted: &[&ArgumentPattern], given: &[Word]) -> Told {
     best[wanted.len()]
 }
 
-fn without(unwanted: &[ArgumentPattern], given: &[Word]) -> Told {
-    let found = unwanted.iter().flat_map(|pattern| given.iter().map(|word| pattern.matches(word))).max();
-    match found.unwrap_or(Told::No) {
-        Told::No => Told::Yes,
-        Told::Maybe => Told::Maybe,
-        Told::Yes => Told::No,
-    }
+/// What calls a question off must stand there just so: `ssh -oVisualHostKey=yes` has a V in it, and no `-V`.
+fn without(unwanted: &[ArgumentPattern], given: &[Word], care: Care) -> Told {
+    let is = |pattern: &ArgumentPattern, word: &Word| match care {
+        Care::Exact => pattern.matches(word),
+        Care::Forgiving => pattern.is_exactly(word),
+    };
+    let found = unwanted.iter().flat_map(|pattern| given.iter().map(move |word| is(pattern, word))).max();
+    found.unwrap_or(Told::No).opposite()
 }
 
 /// Any argument or redirection that is such a path, from where the command starts. Of what is only known when it runs,
@@ -185,7 +205,10 @@ fn beginning(word: &Word, home: &str) -> (String, bool) {
         return (word.text().to_owned(), true);
     };
     let bare = text.trim_start_matches('"');
-    let at_home = ["~/", "$HOME", "${HOME}"].iter().any(|start| bare.starts_with(start)) || bare == "~";
+    // `~name` is that user's home, which for our own is usually the folder of that name.
+    let named = bare.strip_prefix('~').and_then(|rest| rest.split('/').next());
+    let is_ours = named.is_some_and(|name| name.is_empty() || home.rsplit('/').next() == Some(name));
+    let at_home = is_ours || bare.starts_with("$HOME") || bare.starts_with("${HOME}");
     let mut start = String::new();
     for (place, piece) in known.iter().enumerate() {
         match piece {

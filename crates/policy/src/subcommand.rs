@@ -1,0 +1,244 @@
+//! Which subcommand a command is: the first words that are neither options nor their values.
+//!
+//! `git -C sub push` is a push; `git stash push` and `git log --grep push` are not. Of an option that is not known, nobody
+//! can tell whether the next word is its value; then it may be either.
+
+use shell::Word;
+
+use crate::pattern::{ArgumentPattern, Told};
+
+/// Words one after another: `push`, `remote add|set-url`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subcommand(Vec<ArgumentPattern>);
+
+impl Subcommand {
+    pub fn read(written: &str) -> Result<Subcommand, String> {
+        let words: Vec<&str> = written.split_whitespace().collect();
+        if words.is_empty() {
+            return Err("a subcommand is empty; write `push` or `remote set-url`".to_owned());
+        }
+        if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
+            return Err(format!("`{option}` is an option, and no subcommand; put it under `args`"));
+        }
+        words.into_iter().map(ArgumentPattern::read).collect::<Result<_, _>>().map(Subcommand)
+    }
+
+    /// Whether `program` with these arguments is this subcommand.
+    pub fn matches(&self, program: &str, arguments: &[Word]) -> Told {
+        let options = options_of(program);
+        // reached[i]: how surely the first i words of ours are all the plain words that were read.
+        let mut reached = vec![Told::No; self.0.len() + 1];
+        reached[0] = Told::Yes;
+        let mut told = Told::No;
+        // Whether the next word is the value of an option.
+        let mut value = Told::No;
+        let mut only_words = false;
+        for word in arguments {
+            let after = self.after(&reached, word);
+            match word.known() {
+                Some("--") if !only_words => {
+                    only_words = true;
+                    value = Told::No;
+                    continue;
+                }
+                Some(option) if !only_words && value != Told::Yes && is_option(option) => {
+                    value = options.takes_value(option);
+                    continue;
+                }
+                Some(_) => reached = joined(&reached, &after, value),
+                None if value == Told::Yes && !word.may_be_many() => {}
+                None => {
+                    reached = self.after_unknown(&reached, after, word);
+                    told = told.max(reached[self.0.len()]);
+                    value = if may_vanish(word) { Told::Maybe } else { Told::No };
+                    continue;
+                }
+            }
+            value = Told::No;
+            told = told.max(reached[self.0.len()]);
+            if told == Told::Yes || reached.iter().all(|reached| *reached == Told::No) {
+                break;
+            }
+        }
+        told
+    }
+
+    /// With `word` as the next plain word.
+    fn after(&self, reached: &[Told], word: &Word) -> Vec<Told> {
+        let found = self.0.iter().zip(reached).map(|(pattern, reached)| (*reached).min(pattern.matches(word)));
+        std::iter::once(Told::No).chain(found).collect()
+    }
+
+    /// A word that is only known when it runs may be nothing, an option, or several words.
+    fn after_unknown(&self, reached: &[Told], after: Vec<Told>, word: &Word) -> Vec<Told> {
+        if !may_vanish(word) {
+            return after;
+        }
+        let mut next: Vec<Told> =
+            reached.iter().zip(after).map(|(stay, go)| (*stay).max(go).min(Told::Maybe)).collect();
+        if word.may_be_many() {
+            let first = next.iter().position(|reached| *reached != Told::No).unwrap_or(next.len());
+            next[first..].fill(Told::Maybe);
+        }
+        next
+    }
+}
+
+/// A word that may be the value of an option was read.
+fn joined(before: &[Told], after: &[Told], value: Told) -> Vec<Told> {
+    match value {
+        Told::Yes => before.to_vec(),
+        Told::No => after.to_vec(),
+        Told::Maybe => before.iter().zip(after).map(|(stay, go)| (*stay).max(*go).min(Told::Maybe)).collect(),
+    }
+}
+
+/// `+nightly` chooses a toolchain; what it stands before is the subcommand.
+fn is_option(text: &str) -> bool {
+    text.len() > 1 && text.starts_with(['-', '+'])
+}
+
+fn may_vanish(word: &Word) -> bool {
+    word.may_start_with("-") || (word.may_be_many() && word.may_be(""))
+}
+
+/// What is known of a program's options before and between its subcommands.
+struct Options {
+    /// The next word is their value.
+    values: &'static [&'static str],
+    /// It is not.
+    flags: &'static [&'static str],
+}
+
+/// Flags that mean the same wherever they are known.
+const COMMON: &[&str] =
+    &["-h", "--help", "-q", "--quiet", "--silent", "--verbose", "-y", "--yes", "--debug", "--offline"];
+
+impl Options {
+    fn takes_value(&self, option: &str) -> Told {
+        let is_flag = option.contains('=') || option.starts_with("--no-") || option.starts_with('+');
+        match option {
+            option if self.values.contains(&option) => Told::Yes,
+            option if is_flag || self.flags.contains(&option) || COMMON.contains(&option) => Told::No,
+            _ => Told::Maybe,
+        }
+    }
+}
+
+fn options_of(program: &str) -> Options {
+    let (values, flags): (&[&str], &[&str]) = match program {
+        "git" => (
+            &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"],
+            &[
+                "-p", "-P", "--paginate", "--bare", "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs",
+                "--icase-pathspecs", "--exec-path", "-v", "--version",
+            ],
+        ),
+        "npm" | "pnpm" | "yarn" | "bun" | "npx" => (
+            &["--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "--filter", "-F", "--registry", "--userconfig"],
+            &["-s", "-r", "--recursive", "-g", "--global", "-ws", "--workspaces", "-v", "--version"],
+        ),
+        "cargo" => (
+            &["-C", "-Z", "--config", "--color", "--manifest-path", "--target-dir"],
+            &["-v", "-vv", "--locked", "--frozen", "-V", "--version"],
+        ),
+        "uv" | "poetry" | "pdm" | "hatch" => (
+            &["-C", "--directory", "-P", "--project", "--config-file", "-e", "--env"],
+            &["-n", "-v", "-vv", "-vvv", "-V", "--version"],
+        ),
+        "docker" | "podman" | "docker-compose" => (
+            &[
+                "-c", "--context", "--config", "-H", "--host", "-l", "--log-level", "-f", "--file", "-p",
+                "--project-name", "--profile", "--env-file", "--project-directory",
+            ],
+            &["-D", "--tls", "-v", "--version"],
+        ),
+        "kubectl" | "oc" | "helm" => (
+            &[
+                "-n", "--namespace", "--context", "--kube-context", "--kubeconfig", "--cluster", "--user", "-s",
+                "--server", "--token", "--as", "--as-group", "--request-timeout",
+            ],
+            &["--version"],
+        ),
+        "gh" | "glab" => (&["-R", "--repo", "--hostname"], &["--version"]),
+        "aws" => (
+            &["--profile", "--region", "--output", "--endpoint-url", "--query", "--color", "--ca-bundle"],
+            &["--version"],
+        ),
+        "gcloud" | "az" | "gsutil" => (
+            &["--project", "--account", "--configuration", "--verbosity", "--format", "--subscription", "-o", "-i"],
+            &["-m", "-D", "--version"],
+        ),
+        "belljar" => (&[], &["--json", "-V", "--version"]),
+        _ => (&[], &["--version"]),
+    };
+    Options { values, flags }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(wanted: &str, line: &str) -> Told {
+        let reading = shell::of_line(line);
+        let command = reading.commands.last().expect("a command");
+        let wanted = Subcommand::read(wanted).expect("a subcommand");
+        wanted.matches(command.name().expect("a name"), &command.arguments)
+    }
+
+    #[test]
+    fn the_first_plain_word_is_the_subcommand() {
+        for line in [
+            "git push", "git push origin main", "git -C sub push", "git -c a=b --no-pager push",
+            "git --git-dir=x push", "git --git-dir x push", "git -- push",
+        ] {
+            assert_eq!(told("push", line), Told::Yes, "{line}");
+        }
+        for line in ["git", "git stash push", "git log push", "git log --grep push", "git -C push log", "git pushed"] {
+            assert_eq!(told("push", line), Told::No, "{line}");
+        }
+    }
+
+    #[test]
+    fn several_words_stand_one_after_another() {
+        assert_eq!(told("remote add|set-url", "git remote set-url origin x"), Told::Yes);
+        assert_eq!(told("remote add|set-url", "git remote -v"), Told::No);
+        assert_eq!(told("pr create", "gh -R a/b pr -R a/b create"), Told::Yes);
+        assert_eq!(told("pr create", "gh pr view create"), Told::No);
+        assert_eq!(told("compose push", "docker compose -f x.yml push"), Told::Yes);
+        assert_eq!(told("* delete-*", "aws --region x ec2 delete-vpc"), Told::Yes);
+    }
+
+    #[test]
+    fn a_toolchain_is_no_subcommand() {
+        assert_eq!(told("publish", "cargo +nightly publish"), Told::Yes);
+    }
+
+    #[test]
+    fn an_option_that_is_not_known_may_have_a_value() {
+        assert_eq!(told("push", "git --new push"), Told::Maybe);
+        assert_eq!(told("push", "git --new x push"), Told::Maybe);
+        assert_eq!(told("push", "git --new=x push"), Told::Yes);
+        assert_eq!(told("push", "git --new x log push"), Told::No);
+    }
+
+    #[test]
+    fn what_is_only_known_when_it_runs_may_be_it() {
+        assert_eq!(told("push", "git $X"), Told::Maybe);
+        assert_eq!(told("push", "git \"$X\""), Told::Maybe);
+        assert_eq!(told("push", "git $X push"), Told::Maybe);
+        assert_eq!(told("push", "git -C \"$X\" push"), Told::Yes);
+        assert_eq!(told("push", "git pu$X"), Told::Maybe);
+        assert_eq!(told("push", "git re$X"), Told::No);
+        assert_eq!(told("remote add", "git $X"), Told::Maybe);
+        assert_eq!(told("push", "git commit -m \"$X\""), Told::No);
+        assert_eq!(told("push", "git checkout $X"), Told::No);
+    }
+
+    #[test]
+    fn an_option_is_refused_as_a_subcommand() {
+        assert!(Subcommand::read("--force").is_err());
+        assert!(Subcommand::read(" ").is_err());
+        assert!(Subcommand::read("push|").is_err());
+    }
+}
