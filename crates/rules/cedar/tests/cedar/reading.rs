@@ -43,8 +43,8 @@ fn a_name_is_given_once_over_all_files() {
 
 #[test]
 fn a_template_is_no_rule() {
-    let bad = refused(&format!("{ANYTHING}\npermit(principal == ?principal, action, resource);"));
-    assert_eq!((bad.line, bad.message.as_str()), (2, "a template is no rule"));
+    let bad = refused(&format!("// ?\n{ANYTHING}\npermit(principal == ?principal, action, resource);"));
+    assert_eq!((bad.line, bad.message.as_str()), (3, "a template is no rule"));
 }
 
 #[test]
