@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use cedar_policy::{Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, Schema, ValidationMode, Validator};
+use cedar_policy::{
+    Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, Schema, ValidationMode, ValidationWarning, Validator,
+};
 use miette::Diagnostic;
 use model::{BadRules, RuleText, Ruling};
 
@@ -197,20 +199,25 @@ fn valid(rule: &Rule, file: &RuleText<'_>, validator: &Validator) -> Result<(), 
     let set = PolicySet::from_policies([rule.policy.clone()])
         .map_err(|error| complaint(None, error.to_string(), String::new()))?;
     let result = validator.validate(&set, ValidationMode::Strict);
-    let errors = result.validation_errors().map(|error| error as &dyn Diagnostic);
-    let warnings = result.validation_warnings().map(|warning| warning as &dyn Diagnostic);
+    let errors = result.validation_errors().map(|error| (0, error as &dyn Diagnostic));
+    // That a policy can't apply says least: it often follows from something else.
+    let warnings = result.validation_warnings().map(|warning| {
+        (if matches!(warning, ValidationWarning::ImpossiblePolicy(_)) { 2 } else { 1 }, warning as &dyn Diagnostic)
+    });
     // The validator has no order of its own.
-    let first = errors.chain(warnings).min_by_key(|problem| (start_of(*problem), problem.to_string()));
-    first.map_or(Ok(()), |problem| {
+    let first = errors.chain(warnings).min_by_key(|(rank, problem)| (*rank, start_of(*problem), problem.to_string()));
+    first.map_or(Ok(()), |(_, problem)| {
         let (message, hint) = told(problem);
         Err(complaint(start_of(problem), message, hint))
     })
 }
 
-/// One line of text, and another of advice.
+/// One line of text, and another of advice: what Cedar has of it, or what it expected instead.
 fn told(problem: &dyn Diagnostic) -> (String, String) {
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    (one_line(problem.to_string()), problem.help().map_or_else(String::new, |help| one_line(help.to_string())))
+    let expected = || problem.labels()?.find_map(|label| label.label().map(str::to_owned));
+    let hint = problem.help().map(|help| help.to_string()).or_else(expected);
+    (one_line(problem.to_string()), one_line(hint.unwrap_or_default()))
 }
 
 fn start_of(problem: &dyn Diagnostic) -> Option<usize> {

@@ -65,6 +65,24 @@ fn what_the_schema_does_not_know_is_refused_in_the_file_it_is_in() {
 }
 
 #[test]
+fn a_mistake_is_told_with_what_was_meant() {
+    let told = |text: &str| {
+        let bad = refused(text);
+        (bad.message, bad.hint)
+    };
+    let pair = |message: &str, hint: &str| (message.to_owned(), hint.to_owned());
+    assert_eq!(
+        told(r#"permit(principal, action == Action::"exce", resource);"#),
+        pair(r#"for policy `cedar.1`, unrecognized action `Action::"exce"`"#, r#"did you mean `Action::"exec"`?"#)
+    );
+    assert_eq!(
+        told(r#"permit(principal, action == Action::"exec", resource) when { resource.prgram == "a" };"#),
+        pair("for policy `cedar.1`, attribute `prgram` on entity type `Command` not found", "did you mean `program`?")
+    );
+    assert_eq!(told(ANYTHING.trim_end_matches(';')), pair("unexpected end of input", "expected `;` or identifier"));
+}
+
+#[test]
 fn a_rule_that_never_applies_is_refused() {
     let never = [
         r#"forbid(principal, action == Action::"exec", resource is Host);"#,
