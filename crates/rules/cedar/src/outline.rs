@@ -7,6 +7,8 @@
 const DEEPEST: usize = 20;
 /// Of one policy. A chain `a && b && c` becomes a tree that is as deep as the chain is long.
 const MOST_OPERATORS: usize = 1000;
+/// Of one file. Each mistake costs the parser time, and it looks for all of them.
+const MOST_POLICIES: usize = 5000;
 
 /// Where one policy is.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +46,15 @@ pub(crate) fn outline(text: &str) -> Result<Vec<Statement>, Unfit> {
             continue;
         }
         if token == b";" {
-            found.extend(open.take());
+            let Some(statement) = open.take() else {
+                let message = "there is no policy before this `;`".to_owned();
+                return Err(Unfit { at: start, message, hint: "remove it" });
+            };
+            found.push(statement);
+            if found.len() > MOST_POLICIES {
+                let message = format!("this file has more than {MOST_POLICIES} policies");
+                return Err(Unfit { at: start, message, hint: "say it in fewer: sets and domains hold many names" });
+            }
             (depth, choices, operators) = (0, 0, 0);
             continue;
         }
@@ -176,6 +186,13 @@ mod tests {
                 "{link}"
             );
         }
+    }
+
+    #[test]
+    fn too_many_policies_and_none_at_all_are_refused() {
+        assert!(outline(&"a;".repeat(MOST_POLICIES)).is_ok());
+        assert!(outline(&"a;".repeat(MOST_POLICIES + 1)).expect_err("many").message.contains("more than"));
+        assert_eq!(outline("a; // b;\n;").expect_err("empty").at, 9);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use cedar_policy::{Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, Schema, ValidationMode, Validator};
+use cedar_policy::{
+    Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, Schema, ValidationMode, ValidationWarning, Validator,
+};
 use miette::Diagnostic;
 use model::{BadRules, RuleText, Ruling};
 
@@ -20,21 +22,20 @@ const OURS: &str = "cedar.";
 pub(crate) fn read(files: &[RuleText<'_>]) -> Result<Rules, BadRules> {
     small_enough(files)?;
     let mut rules: Vec<Rule> = Vec::new();
-    // Of each rule: which it is, and of which file.
-    let mut names: HashMap<String, (usize, usize)> = HashMap::new();
-    for (number, file) in files.iter().enumerate() {
+    let mut names: HashMap<String, usize> = HashMap::new();
+    let basis = basis()?;
+    for file in files {
         for (policy, statement) in policies(file)? {
             let rule = rule(policy, &statement, file, rules.len() + 1)?;
-            if let Some((other, _)) = names.insert(rule.name.clone(), (rules.len(), number)) {
+            if let Some(other) = names.insert(rule.name.clone(), rules.len()) {
                 let message = format!("another rule is called `{}` already: {}", rule.name, rules[other].place());
                 return Err(bad(file, statement.start, message, "give each rule its own `@id`"));
             }
             matchable(&rule, file, statement.start)?;
+            valid(&rule, file, &basis.validator)?;
             rules.push(rule);
         }
     }
-    let basis = basis()?;
-    valid(&rules, &names, &basis.validator, files)?;
     Ok(Rules::new(&basis.words, rules))
 }
 
@@ -78,23 +79,18 @@ fn policies(file: &RuleText<'_>) -> Result<Vec<(Policy, Statement)>, BadRules> {
         let (message, hint) = first.map_or_else(|| (errors.to_string(), String::new()), |error| told(error));
         bad(file, first.and_then(|error| start_of(error)).unwrap_or(0), message, &hint)
     })?;
-    if set.num_of_templates() > 0 {
-        let slot = file.text.find('?').unwrap_or(0);
-        return Err(bad(
-            file,
-            slot,
-            "a template is no rule".to_owned(),
-            "write what `?principal` or `?resource` stands for",
-        ));
-    }
     // Cedar calls the first `policy0`, the next `policy1`, and so on.
     let mut found = Vec::with_capacity(statements.len());
     for (number, statement) in statements.into_iter().enumerate() {
         let id = PolicyId::new(format!("policy{number}"));
+        if set.template(&id).is_some() {
+            let hint = "write what `?principal` or `?resource` stands for";
+            return Err(bad(file, statement.start, "a template is no rule".to_owned(), hint));
+        }
         let missing = || bad(file, statement.start, "this is no policy".to_owned(), "end each policy with `;`");
         found.push((set.policy(&id).cloned().ok_or_else(missing)?, statement));
     }
-    if found.len() != set.num_of_policies() {
+    if found.len() != set.num_of_policies() + set.num_of_templates() {
         return Err(bad(file, 0, "not every policy has a place".to_owned(), "write one policy after the other"));
     }
     Ok(found)
@@ -191,40 +187,37 @@ fn matchable(rule: &Rule, file: &RuleText<'_>, at: usize) -> Result<(), BadRules
     Ok(())
 }
 
-/// Strictly, and without a warning: a policy that never applies is a hole that looks like a wall.
-fn valid(
-    rules: &[Rule],
-    names: &HashMap<String, (usize, usize)>,
-    validator: &Validator,
-    files: &[RuleText<'_>],
-) -> Result<(), BadRules> {
-    let set = PolicySet::from_policies(rules.iter().map(|rule| rule.policy.clone())).map_err(|error| BadRules {
-        file: String::new(),
-        line: 1,
-        message: error.to_string(),
-        hint: String::new(),
-    })?;
+/// Strictly, and without a warning: a policy that never applies is a hole that looks like a wall. One at a time, since
+/// the validator takes long over many mistakes, and the first is enough.
+fn valid(rule: &Rule, file: &RuleText<'_>, validator: &Validator) -> Result<(), BadRules> {
+    let complaint = |at: Option<usize>, message: String, hint: String| BadRules {
+        file: rule.file.clone(),
+        line: at.map_or(rule.line, |at| line_of(file.text, at)),
+        message,
+        hint,
+    };
+    let set = PolicySet::from_policies([rule.policy.clone()])
+        .map_err(|error| complaint(None, error.to_string(), String::new()))?;
     let result = validator.validate(&set, ValidationMode::Strict);
-    let errors = result.validation_errors().map(|error| (error.policy_id(), error as &dyn Diagnostic));
-    let warnings = result.validation_warnings().map(|warning| (warning.policy_id(), warning as &dyn Diagnostic));
+    let errors = result.validation_errors().map(|error| (0, error as &dyn Diagnostic));
+    // That a policy can't apply says least: it often follows from something else.
+    let warnings = result.validation_warnings().map(|warning| {
+        (if matches!(warning, ValidationWarning::ImpossiblePolicy(_)) { 2 } else { 1 }, warning as &dyn Diagnostic)
+    });
     // The validator has no order of its own.
-    let place = |(id, problem): &(&PolicyId, &dyn Diagnostic)| {
-        let known = names.get(AsRef::<str>::as_ref(*id)).copied();
-        (known.map(|(_, number)| number), start_of(*problem), known.map(|(rule, _)| rule), problem.to_string())
-    };
-    let Some((id, problem)) = errors.chain(warnings).min_by_key(place) else { return Ok(()) };
-    let (message, hint) = told(problem);
-    let Some((rule, number)) = names.get(AsRef::<str>::as_ref(id)) else {
-        return Err(BadRules { file: String::new(), line: 1, message, hint });
-    };
-    let line = start_of(problem).map_or(rules[*rule].line, |at| line_of(files[*number].text, at));
-    Err(BadRules { file: rules[*rule].file.clone(), line, message, hint })
+    let first = errors.chain(warnings).min_by_key(|(rank, problem)| (*rank, start_of(*problem), problem.to_string()));
+    first.map_or(Ok(()), |(_, problem)| {
+        let (message, hint) = told(problem);
+        Err(complaint(start_of(problem), message, hint))
+    })
 }
 
-/// One line of text, and another of advice.
+/// One line of text, and another of advice: what Cedar has of it, or what it expected instead.
 fn told(problem: &dyn Diagnostic) -> (String, String) {
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    (one_line(problem.to_string()), problem.help().map_or_else(String::new, |help| one_line(help.to_string())))
+    let expected = || problem.labels()?.find_map(|label| label.label().map(str::to_owned));
+    let hint = problem.help().map(|help| help.to_string()).or_else(expected);
+    (one_line(problem.to_string()), one_line(hint.unwrap_or_default()))
 }
 
 fn start_of(problem: &dyn Diagnostic) -> Option<usize> {

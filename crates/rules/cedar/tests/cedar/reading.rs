@@ -43,8 +43,8 @@ fn a_name_is_given_once_over_all_files() {
 
 #[test]
 fn a_template_is_no_rule() {
-    let bad = refused(&format!("{ANYTHING}\npermit(principal == ?principal, action, resource);"));
-    assert_eq!((bad.line, bad.message.as_str()), (2, "a template is no rule"));
+    let bad = refused(&format!("// ?\n{ANYTHING}\npermit(principal == ?principal, action, resource);"));
+    assert_eq!((bad.line, bad.message.as_str()), (3, "a template is no rule"));
 }
 
 #[test]
@@ -62,6 +62,24 @@ fn what_the_schema_does_not_know_is_refused_in_the_file_it_is_in() {
         let Err(bad) = Cedar.read(&files) else { panic!("was read: {text}") };
         assert_eq!((bad.file.as_str(), bad.line), ("b.cedar", 3), "{bad:?}");
     }
+}
+
+#[test]
+fn a_mistake_is_told_with_what_was_meant() {
+    let told = |text: &str| {
+        let bad = refused(text);
+        (bad.message, bad.hint)
+    };
+    let pair = |message: &str, hint: &str| (message.to_owned(), hint.to_owned());
+    assert_eq!(
+        told(r#"permit(principal, action == Action::"exce", resource);"#),
+        pair(r#"for policy `cedar.1`, unrecognized action `Action::"exce"`"#, r#"did you mean `Action::"exec"`?"#)
+    );
+    assert_eq!(
+        told(r#"permit(principal, action == Action::"exec", resource) when { resource.prgram == "a" };"#),
+        pair("for policy `cedar.1`, attribute `prgram` on entity type `Command` not found", "did you mean `program`?")
+    );
+    assert_eq!(told(ANYTHING.trim_end_matches(';')), pair("unexpected end of input", "expected `;` or identifier"));
 }
 
 #[test]
