@@ -12,6 +12,11 @@ fn questions_are_shown_whole_and_answers_are_not_understood_in_part() {
 }
 
 #[test]
+fn any_line_is_read_and_no_wrapping_hides_a_command() {
+    holds("shell");
+}
+
+#[test]
 fn no_rule_in_cedar_is_understood_in_part() {
     // It reads and judges slowly where nothing is optimised.
     tried("cedar", TRIES / 4);

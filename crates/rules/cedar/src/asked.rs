@@ -102,7 +102,7 @@ fn domains(host: &str, words: &Vocabulary) -> Vec<EntityUid> {
 }
 
 fn context(envelope: &Envelope) -> Result<Context, String> {
-    let model::Context { directory, workspaces, workspace_mode } = &envelope.context;
+    let model::Context { directory, home: _, workspaces, workspace_mode } = &envelope.context;
     let mode = match workspace_mode {
         WorkspaceMode::Cow => "cow",
         WorkspaceMode::Direct => "direct",
