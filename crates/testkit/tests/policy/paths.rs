@@ -1,0 +1,77 @@
+//! Paths in rules under other names: links, twins by case, ways around.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use belljar_testkit::Who;
+use belljar_testkit::twice::Check;
+
+use crate::desk::Desk;
+
+pub const ALL: &[(&str, Check)] = &[
+    ("a_link_to_a_denied_folder_is_that_folder", links),
+    ("a_twin_of_a_denied_name_is_denied", twins),
+    ("where_one_is_does_not_widen_what_one_may", elsewhere),
+];
+
+fn links(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let kept = desk.home.join("kept");
+    fs::create_dir(&kept).and_then(|()| desk.project.give(&kept)).map_err(|error| error.to_string())?;
+    desk.policy(&format!(
+        "[[rule]]\nwhen = {{ action = [\"read\", \"write\"], path = \"{}\" }}\nthen = \"deny\"\nwhy = \"kept\"\n",
+        kept.display()
+    ))?;
+    let around = desk.home.join("around");
+    symlink(&kept, &around).map_err(|error| error.to_string())?;
+    let up = format!("{}/work/../kept", desk.home.display());
+    for path in [kept.display().to_string(), around.display().to_string(), up, "../kept/.".to_owned()] {
+        for flag in ["--read", "--write"] {
+            let said = desk.say(&["run", flag, &path, "--", "true"])?;
+            // A link itself is refused before anybody looks at rules.
+            let refused = said.code == Some(123) && said.error.contains("rule: rule.1")
+                || said.code == Some(125) && said.error.contains("leads over a link");
+            if !refused {
+                return Err(format!("{flag} {path}: {said:?}"));
+            }
+        }
+        let check = desk.say(&["check", "--path", &path, "--op", "write"])?;
+        if check.code != Some(2) {
+            return Err(format!("check --path {path}: {check:?}"));
+        }
+    }
+    let other = desk.home.join("other");
+    fs::create_dir(&other).and_then(|()| desk.project.give(&other)).map_err(|error| error.to_string())?;
+    desk.expect(&["run", "--read", &other.display().to_string(), "--", "true"], 0, "").map(|_| ())
+}
+
+fn twins(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy("[commit]\ndeny = [\"deploy/keys\"]\n")?;
+    let script = "mkdir -p Deploy deploy de\u{200b}ploy && echo a > Deploy/KEYS && echo b > deploy/keys && \
+                  echo c > de\u{200b}ploy/keys && echo d > deploy/locks";
+    desk.expect(&["run", "--", "sh", "-c", script], 0, "added")?;
+    desk.say(&["apply"])?;
+    let there = |name: &str| desk.project.work.join(name).exists();
+    if !there("deploy/locks") {
+        return Err("the control failed: what is not denied was not taken".to_owned());
+    }
+    match ["Deploy/KEYS", "deploy/keys", "de\u{200b}ploy/keys"].into_iter().find(|name| there(name)) {
+        Some(name) => Err(format!("{name} was taken")),
+        None => Ok(()),
+    }
+}
+
+fn elsewhere(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let other = desk.home.join("elsewhere");
+    fs::create_dir(&other).and_then(|()| desk.project.give(&other)).map_err(|error| error.to_string())?;
+    desk.policy(&format!("[files]\nworkspaces = [\"{}\"]\n", desk.project.work.display()))?;
+    desk.expect(&["run", "--", "true"], 0, "")?;
+    let path = other.display().to_string();
+    desk.expect(&["run", "--workspace", &path, "--", "true"], 123, "rule: files.workspaces")?;
+    let mut there = desk.project.command(["run", "--", "true"]);
+    there.current_dir(&other);
+    crate::desk::expected(&mut there, 123, "rule: files.workspaces")?;
+    desk.expect(&["run", "--cwd", &path, "--", "true"], 123, "rule: files.directory").map(|_| ())
+}
