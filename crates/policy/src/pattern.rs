@@ -25,26 +25,42 @@ fn plain(text: &str, care: Care) -> Cow<'_, str> {
 
 /// A name in which `*` stands for any letters and `?` for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glob(String);
+pub struct Glob {
+    written: String,
+    /// As twins are compared, where that is another text.
+    folded: Option<String>,
+    is_wild: bool,
+}
 
 impl Glob {
     pub fn new(text: &str) -> Glob {
-        Glob(text.to_owned())
+        let folded = match plain(text, Care::Forgiving) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(folded) => Some(folded),
+        };
+        Glob { written: text.to_owned(), folded, is_wild: text.contains(['*', '?']) }
     }
 
     pub fn written(&self) -> &str {
-        &self.0
+        &self.written
     }
 
     pub fn matches(&self, name: &str, care: Care) -> bool {
-        wild(&plain(&self.0, care), &plain(name, care))
+        let pattern = match (care, &self.folded) {
+            (Care::Forgiving, Some(folded)) => folded,
+            _ => &self.written,
+        };
+        let name = plain(name, care);
+        if self.is_wild { wild(pattern, &name) } else { *pattern == name }
     }
 }
 
 /// Goes back only to the last `*`, so the time is at most the product of both lengths.
 fn wild(pattern: &str, text: &str) -> bool {
-    if !pattern.contains(['*', '?']) {
-        return pattern == text;
+    let Some(first) = pattern.find(['*', '?']) else { return pattern == text };
+    // Most names differ at once.
+    if !text.starts_with(&pattern[..first]) {
+        return false;
     }
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);
@@ -124,8 +140,8 @@ impl PathPattern {
 
     /// The path itself, if it has neither `*` nor `?`.
     pub fn literal(&self) -> Option<String> {
-        let names: Vec<&str> = self.names.iter().map(|name| name.0.as_str()).collect();
-        let wild = names.iter().any(|name| name.contains(['*', '?']));
+        let names: Vec<&str> = self.names.iter().map(Glob::written).collect();
+        let wild = self.names.iter().any(|name| name.is_wild);
         let start = if self.absolute { "/" } else { "" };
         (!wild).then(|| format!("{start}{}", names.join("/")))
     }
@@ -142,7 +158,10 @@ impl PathPattern {
     }
 
     fn covers(&self, path: &str, care: Care) -> bool {
-        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        if !self.any.contains(&true) {
+            return self.names.iter().all(|known| names.next().is_some_and(|name| known.matches(name, care)));
+        }
         // reached[i]: the first i names of the pattern can stand for what was read so far.
         let mut reached = vec![false; self.names.len() + 1];
         reached[0] = true;
