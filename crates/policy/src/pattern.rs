@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use model::names::folded;
-use shell::Word;
+use shell::{Piece, Word};
 
 /// How a name is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,9 +331,20 @@ fn spelled(spelling: &str, argument: &str) -> bool {
 
 /// What is only known when it runs can be anything that begins and ends as it does.
 fn possible(spelling: &str, argument: &Word) -> bool {
-    // With wild letters in it, only what comes before them can be told apart.
-    let start = spelling.split(['*', '?']).next().unwrap_or_default();
-    if start.len() < spelling.len() { argument.may_start_with(start) } else { argument.may_be(spelling) }
+    let Some(first) = spelling.find(['*', '?']) else { return argument.may_be(spelling) };
+    // With wild letters in it, only what comes before and after them can be told apart.
+    let end = spelling.rsplit(['*', '?']).next().unwrap_or_default();
+    argument.may_start_with(&spelling[..first]) && may_end_with(argument, end)
+}
+
+fn may_end_with(word: &Word, end: &str) -> bool {
+    match word {
+        Word::Known(text) => text.ends_with(end),
+        Word::Partly { known, .. } => match known.last() {
+            Some(Piece::Text(text)) => text.ends_with(end) || end.ends_with(text.as_str()),
+            _ => true,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -425,6 +436,19 @@ mod tests {
         assert_eq!(exactly("--version|-V", "-oVisual"), Told::No);
         assert_eq!(exactly("--dry-run", "--dry-run=none"), Told::No);
         assert_eq!(exactly("http://localhost:*", "http://localhost:80/x"), Told::Yes);
+    }
+
+    #[test]
+    fn what_is_only_known_when_it_runs_fits_at_both_ends() {
+        let matches = |pattern: &str, argument: &str| {
+            let reading = shell::of_line(&format!("x {argument}"));
+            ArgumentPattern::read(pattern).expect("a pattern").matches(&reading.commands[0].arguments[0])
+        };
+        assert_eq!(matches("-*XPOST", "\"$X\""), Told::Maybe);
+        assert_eq!(matches("-*XPOST", "\"$X/health\""), Told::No);
+        assert_eq!(matches("-*XPOST", "\"${X}POST\""), Told::Maybe);
+        assert_eq!(matches("--data*", "\"$X/health\""), Told::Maybe);
+        assert_eq!(matches("-d", "\"$X/health\""), Told::No);
     }
 
     #[test]
