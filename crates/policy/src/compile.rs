@@ -32,7 +32,8 @@ pub const LANGUAGES: &[&str] = &[
 ];
 
 pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -> Result<Sheet, BadPolicy> {
-    let compiler = Compiler { source, roots, owner };
+    let newlines = source.text.match_indices('\n').map(|(at, _)| at).collect();
+    let compiler = Compiler { source, newlines, roots, owner };
     // No `..`: a section that nobody reads would be a hole.
     let File {
         version: _,
@@ -87,11 +88,17 @@ pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -
 
 struct Compiler<'a> {
     source: Source<'a>,
+    /// Where lines end. Every rule remembers its place: to count lines anew for each takes longer than all the rest.
+    newlines: Vec<usize>,
     roots: Roots<'a>,
     owner: Owner,
 }
 
 impl Compiler<'_> {
+    fn place(&self, span: &Range<usize>) -> String {
+        format!("{}:{}", self.source.file, self.newlines.partition_point(|at| *at < span.start) + 1)
+    }
+
     fn bad(&self, span: &Range<usize>, message: impl Into<String>) -> BadPolicy {
         self.source.bad(span, message)
     }
@@ -113,7 +120,7 @@ impl Compiler<'_> {
         ];
         for (action, answer) in all {
             if let Some(file::Answer(answer)) = answer {
-                sheet.defaults.insert(action, (*answer.get_ref(), self.source.place(&answer.span())));
+                sheet.defaults.insert(action, (*answer.get_ref(), self.place(&answer.span())));
             }
         }
     }
@@ -122,7 +129,7 @@ impl Compiler<'_> {
         let file::Files { workspaces, read, write, hide, protect } = files;
         if let Some(first) = workspaces.first() {
             let patterns = workspaces.iter().map(|text| self.anywhere(text)).collect::<Result<_, _>>()?;
-            sheet.settings.workspaces = Some((patterns, self.source.place(&first.span())));
+            sheet.settings.workspaces = Some((patterns, self.place(&first.span())));
         }
         for text in read {
             let path = self.literal(text)?;
@@ -278,7 +285,7 @@ impl Compiler<'_> {
         let file::Code { languages, largest } = code;
         if let Some(first) = languages.first() {
             // No rule yet: what is laid over this adds languages, and only the sum says what is missing.
-            sheet.settings.languages = Some((self.languages(languages)?, self.source.place(&first.span())));
+            sheet.settings.languages = Some((self.languages(languages)?, self.place(&first.span())));
         }
         if let Some(text) = largest
             && let Some(most) = self.quantity("code.largest", largest, model::units::bytes)?
@@ -352,7 +359,7 @@ impl Compiler<'_> {
         sheet.settings.agents.push(AgentTerms {
             name: glob,
             written: name.get_ref().clone(),
-            place: self.source.place(&name.span()),
+            place: self.place(&name.span()),
             rate: self.quantity("agent.rate", rate, read_rate)?,
             concurrent,
         });
@@ -418,7 +425,7 @@ impl Compiler<'_> {
         };
         sheet.rules.push(Rule {
             id: id.to_owned(),
-            place: self.source.place(&text.span()),
+            place: self.place(&text.span()),
             actions: actions.to_vec(),
             conditions: vec![when],
             then,
@@ -438,7 +445,7 @@ impl Compiler<'_> {
         }
         let actions = self.actions_of(&when, &id, &span)?;
         let conditions = self.conditions(&when, &id, &actions, &span)?;
-        let rule = Rule { id, place: self.source.place(&span), actions, conditions, then, why };
+        let rule = Rule { id, place: self.place(&span), actions, conditions, then, why };
         // Presets are tried by tests, once; everybody else's examples each time.
         if self.owner != Owner::Preset {
             for (list, wanted) in [(&matches, true), (&passes, false)] {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use model::names::folded;
-use shell::Word;
+use shell::{Piece, Word};
 
 /// How a name is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,26 +25,42 @@ fn plain(text: &str, care: Care) -> Cow<'_, str> {
 
 /// A name in which `*` stands for any letters and `?` for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glob(String);
+pub struct Glob {
+    written: String,
+    /// As twins are compared, where that is another text.
+    folded: Option<String>,
+    is_wild: bool,
+}
 
 impl Glob {
     pub fn new(text: &str) -> Glob {
-        Glob(text.to_owned())
+        let folded = match plain(text, Care::Forgiving) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(folded) => Some(folded),
+        };
+        Glob { written: text.to_owned(), folded, is_wild: text.contains(['*', '?']) }
     }
 
     pub fn written(&self) -> &str {
-        &self.0
+        &self.written
     }
 
     pub fn matches(&self, name: &str, care: Care) -> bool {
-        wild(&plain(&self.0, care), &plain(name, care))
+        let pattern = match (care, &self.folded) {
+            (Care::Forgiving, Some(folded)) => folded,
+            _ => &self.written,
+        };
+        let name = plain(name, care);
+        if self.is_wild { wild(pattern, &name) } else { *pattern == name }
     }
 }
 
 /// Goes back only to the last `*`, so the time is at most the product of both lengths.
 fn wild(pattern: &str, text: &str) -> bool {
-    if !pattern.contains(['*', '?']) {
-        return pattern == text;
+    let Some(first) = pattern.find(['*', '?']) else { return pattern == text };
+    // Most names differ at once.
+    if !text.starts_with(&pattern[..first]) {
+        return false;
     }
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);
@@ -124,8 +140,8 @@ impl PathPattern {
 
     /// The path itself, if it has neither `*` nor `?`.
     pub fn literal(&self) -> Option<String> {
-        let names: Vec<&str> = self.names.iter().map(|name| name.0.as_str()).collect();
-        let wild = names.iter().any(|name| name.contains(['*', '?']));
+        let names: Vec<&str> = self.names.iter().map(Glob::written).collect();
+        let wild = self.names.iter().any(|name| name.is_wild);
         let start = if self.absolute { "/" } else { "" };
         (!wild).then(|| format!("{start}{}", names.join("/")))
     }
@@ -142,7 +158,10 @@ impl PathPattern {
     }
 
     fn covers(&self, path: &str, care: Care) -> bool {
-        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        if !self.any.contains(&true) {
+            return self.names.iter().all(|known| names.next().is_some_and(|name| known.matches(name, care)));
+        }
         // reached[i]: the first i names of the pattern can stand for what was read so far.
         let mut reached = vec![false; self.names.len() + 1];
         reached[0] = true;
@@ -309,9 +328,20 @@ fn spelled(spelling: &str, argument: &str) -> bool {
 
 /// What is only known when it runs can be anything that begins and ends as it does.
 fn possible(spelling: &str, argument: &Word) -> bool {
-    // With wild letters in it, only what comes before them can be told apart.
-    let start = spelling.split(['*', '?']).next().unwrap_or_default();
-    if start.len() < spelling.len() { argument.may_start_with(start) } else { argument.may_be(spelling) }
+    let Some(first) = spelling.find(['*', '?']) else { return argument.may_be(spelling) };
+    // With wild letters in it, only what comes before and after them can be told apart.
+    let end = spelling.rsplit(['*', '?']).next().unwrap_or_default();
+    argument.may_start_with(&spelling[..first]) && may_end_with(argument, end)
+}
+
+fn may_end_with(word: &Word, end: &str) -> bool {
+    match word {
+        Word::Known(text) => text.ends_with(end),
+        Word::Partly { known, .. } => match known.last() {
+            Some(Piece::Text(text)) => text.ends_with(end) || end.ends_with(text.as_str()),
+            _ => true,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -403,6 +433,19 @@ mod tests {
         assert_eq!(exactly("--version|-V", "-oVisual"), Told::No);
         assert_eq!(exactly("--dry-run", "--dry-run=none"), Told::No);
         assert_eq!(exactly("http://localhost:*", "http://localhost:80/x"), Told::Yes);
+    }
+
+    #[test]
+    fn what_is_only_known_when_it_runs_fits_at_both_ends() {
+        let matches = |pattern: &str, argument: &str| {
+            let reading = shell::of_line(&format!("x {argument}"));
+            ArgumentPattern::read(pattern).expect("a pattern").matches(&reading.commands[0].arguments[0])
+        };
+        assert_eq!(matches("-*XPOST", "\"$X\""), Told::Maybe);
+        assert_eq!(matches("-*XPOST", "\"$X/health\""), Told::No);
+        assert_eq!(matches("-*XPOST", "\"${X}POST\""), Told::Maybe);
+        assert_eq!(matches("--data*", "\"$X/health\""), Told::Maybe);
+        assert_eq!(matches("-d", "\"$X/health\""), Told::No);
     }
 
     #[test]

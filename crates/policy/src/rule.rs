@@ -76,8 +76,10 @@ impl Condition {
                 known.into_iter().any(|name| names.iter().any(|glob| glob.matches(name, care))).into()
             }
             Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, care)),
-            Condition::Subcommand(wanted) => command.map_or(Told::No, |command| subcommand(wanted, command)),
-            Condition::OtherThan(known) => command.map_or(Told::No, |command| subcommand(known, command).opposite()),
+            Condition::Subcommand(wanted) => command.map_or(Told::No, |command| subcommand(wanted, command, care)),
+            Condition::OtherThan(known) => {
+                command.map_or(Told::No, |command| subcommand(known, command, care).opposite())
+            }
             Condition::Arguments(wanted) => command.map_or(Told::No, |command| arguments(wanted, &command.arguments)),
             Condition::Without(unwanted) => {
                 command.map_or(Told::No, |command| without(unwanted, &command.arguments, care))
@@ -142,9 +144,9 @@ fn program(names: &[Glob], command: &Simple, care: Care) -> Told {
     names.iter().any(|glob| glob.matches(name, care)).into()
 }
 
-fn subcommand(wanted: &[Subcommand], command: &Simple) -> Told {
+fn subcommand(wanted: &[Subcommand], command: &Simple, care: Care) -> Told {
     let Some(name) = command.name() else { return Told::No };
-    wanted.iter().map(|subcommand| subcommand.matches(name, &command.arguments)).max().unwrap_or(Told::No)
+    wanted.iter().map(|subcommand| subcommand.matches(name, &command.arguments, care)).max().unwrap_or(Told::No)
 }
 
 /// Flags anywhere; other words in their order, whatever stands between.

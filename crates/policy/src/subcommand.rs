@@ -5,7 +5,7 @@
 
 use shell::Word;
 
-use crate::pattern::{ArgumentPattern, Told};
+use crate::pattern::{ArgumentPattern, Care, Told};
 
 /// Words one after another: `push`, `remote add|set-url`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Subcommand {
     }
 
     /// Whether `program` with these arguments is this subcommand.
-    pub fn matches(&self, program: &str, arguments: &[Word]) -> Told {
+    pub fn matches(&self, program: &str, arguments: &[Word], care: Care) -> Told {
         let options = options_of(program);
         // reached[i]: how surely the first i words of ours are all the plain words that were read.
         let mut reached = vec![Told::No; self.0.len() + 1];
@@ -46,7 +46,12 @@ impl Subcommand {
                     continue;
                 }
                 Some(_) => reached = joined(&reached, &after, value),
-                None if value == Told::Yes && !word.may_be_many() => {}
+                // As a value it could bring more words along, so nothing is surely allowed any more. But to take
+                // `git -C $X log` for whatever git can do would be to ask about everything.
+                None if value == Told::Yes => {
+                    let most = if word.may_be_many() && care == Care::Exact { Told::Maybe } else { Told::Yes };
+                    reached.iter_mut().for_each(|reached| *reached = (*reached).min(most));
+                }
                 None => {
                     reached = self.after_unknown(&reached, after, word);
                     told = told.max(reached[self.0.len()]);
@@ -169,6 +174,11 @@ fn options_of(program: &str) -> Options {
             &["--project", "--account", "--configuration", "--verbosity", "--format", "--subscription", "-o", "-i"],
             &["-m", "-D", "--version"],
         ),
+        // `-j` may also stand alone, but hardly ever does before a target.
+        "make" | "gmake" => (
+            &["-C", "--directory", "-f", "--file", "--makefile", "-I", "-j", "-l", "-o", "-W"],
+            &["-B", "-k", "-s", "-n", "-i", "-e", "-r", "-R", "-w"],
+        ),
         "belljar" => (&[], &["--json", "-V", "--version"]),
         _ => (&[], &["--version"]),
     };
@@ -180,10 +190,14 @@ mod tests {
     use super::*;
 
     fn told(wanted: &str, line: &str) -> Told {
+        told_with(wanted, line, Care::Forgiving)
+    }
+
+    fn told_with(wanted: &str, line: &str, care: Care) -> Told {
         let reading = shell::of_line(line);
         let command = reading.commands.last().expect("a command");
         let wanted = Subcommand::read(wanted).expect("a subcommand");
-        wanted.matches(command.name().expect("a name"), &command.arguments)
+        wanted.matches(command.name().expect("a name"), &command.arguments, care)
     }
 
     #[test]
@@ -228,6 +242,9 @@ mod tests {
         assert_eq!(told("push", "git \"$X\""), Told::Maybe);
         assert_eq!(told("push", "git $X push"), Told::Maybe);
         assert_eq!(told("push", "git -C \"$X\" push"), Told::Yes);
+        assert_eq!(told("push", "git -C $X push"), Told::Yes);
+        assert_eq!(told_with("push", "git -C $X push", Care::Exact), Told::Maybe);
+        assert_eq!(told("push", "git -C $X log"), Told::No);
         assert_eq!(told("push", "git pu$X"), Told::Maybe);
         assert_eq!(told("push", "git re$X"), Told::No);
         assert_eq!(told("remote add", "git $X"), Told::Maybe);

@@ -1,0 +1,79 @@
+//! What a rule about a program's subcommands holds for, as it is written in a policy file.
+
+use belljar_policy::{Policy, Source};
+use model::{Action, Context, Envelope, Principal, Resource, Ruling};
+
+fn read(rule: &str) -> Result<Policy, String> {
+    let text = format!("version = 1\n[defaults]\nexec = \"ask\"\n[[rule]]\nwhy = \"x\"\n{rule}");
+    Policy::of_one_file(Source { file: "policy.toml", text: &text }, "/home/user").map_err(|bad| bad.to_string())
+}
+
+fn ruling(policy: &Policy, command: &str) -> Ruling {
+    let context = Context { directory: "/work".to_owned(), home: "/home/user".to_owned(), ..Context::default() };
+    let resource = Resource::Shell(command.to_owned());
+    policy.weigh(&Envelope { principal: Principal::default(), action: Action::Exec, resource, context }).ruling
+}
+
+#[track_caller]
+fn holds(rule: &str, wanted: Ruling, lines: &[&str]) {
+    let policy = read(rule).expect("a rule");
+    for line in lines {
+        assert_eq!(ruling(&policy, line), wanted, "{line}");
+    }
+}
+
+#[test]
+fn a_subcommand_stands_first() {
+    let rule = r#"when = { program = "git", subcommand = ["push", "remote set-url"] }
+        then = "deny""#;
+    holds(rule, Ruling::Deny, &["git push", "git -C x push", "git remote set-url origin x"]);
+    holds(rule, Ruling::Ask, &["git stash push", "git remote -v", "git commit -m push"]);
+}
+
+#[test]
+fn all_but_some_subcommands_can_be_meant() {
+    let rule = r#"when = { program = "kubectl", other_than = ["get", "rollout status"] }
+        then = "deny""#;
+    holds(
+        rule,
+        Ruling::Deny,
+        &["kubectl delete pod get", "kubectl -n get delete x", "kubectl rollout undo x", "kubectl"],
+    );
+    holds(rule, Ruling::Ask, &["kubectl get pods", "kubectl -n x get y", "kubectl rollout status x"]);
+    // Nobody can tell which it is, so it is asked about and not denied.
+    holds(rule, Ruling::Ask, &["kubectl $X"]);
+}
+
+#[test]
+fn a_question_is_called_off_by_nothing_less_than_what_is_named() {
+    let rule = r#"when = { program = "x", without = ["-V", "--dry-run"] }
+        then = "deny""#;
+    holds(rule, Ruling::Ask, &["x -V", "x --dry-run"]);
+    holds(rule, Ruling::Deny, &["x -oVisual", "x --dry-run=none", "x -aV"]);
+}
+
+#[test]
+fn what_is_allowed_is_called_off_by_anything_like_it() {
+    let rule = r#"when = { program = "x", without = ["-o|--output"] }
+        then = "allow""#;
+    holds(rule, Ruling::Allow, &["x", "x -a"]);
+    holds(rule, Ruling::Ask, &["x -o y", "x -ao y", "x --output=y", "x $Y"]);
+}
+
+#[test]
+fn a_variable_that_may_change_the_program_takes_its_permission_away() {
+    let rule = r#"when = { program = "git", subcommand = "diff" }
+        then = "allow""#;
+    holds(rule, Ruling::Allow, &["git diff", "LC_ALL=C git diff", "git -C \"$X\" diff"]);
+    holds(rule, Ruling::Ask, &["GIT_EXTERNAL_DIFF=./x git diff", "PATH=. git diff", "env A=b git diff", "./git diff"]);
+    holds(rule, Ruling::Ask, &["export PATH=.; git diff", "git -C $X diff"]);
+}
+
+#[test]
+fn a_subcommand_is_of_a_program() {
+    let bad = |rule| read(rule).err().expect("an error");
+    let message = bad("when = { subcommand = \"push\" }\nthen = \"ask\"");
+    assert_eq!(message, "policy.toml:6: the rule `rule.1` does not say of which program `push` is");
+    let message = bad("when = { program = \"git\", other_than = [\"--force\"] }\nthen = \"ask\"");
+    assert_eq!(message, "policy.toml:6: `--force` is an option, and no subcommand; put it under `args`");
+}
