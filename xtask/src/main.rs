@@ -39,6 +39,7 @@ cargo xtask TASK
       --quick          a few samples of each, over 20,000 files instead, to see that it works
       --runs N         samples of each command over each size (default 200 starts, 100 of the others, 50 diffs)
       --markdown       print the tables as the README shows them
+  bench policy         measure verdicts, loading of policies, and what they add to a start; --quick, --runs, --markdown
 
 Environment
   BELLJAR_PEERS        where peers and tool-chains for tests are installed (default /opt/belljar-peers)
@@ -88,6 +89,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["fuzz", flags @ ..] => fuzz::fuzz(flags),
         ["bench", "native", flags @ ..] => bench::native(flags),
         ["bench", "workspace", flags @ ..] => bench::workspace::workspace(flags),
+        ["bench", "policy", flags @ ..] => bench::policy::policy(flags),
         _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
     }
 }

@@ -26,6 +26,7 @@ pub fn test() -> Result<(), String> {
     if root {
         steps.check("matrix in THREATS.md", threats::check);
         steps.check("benchmark, a few samples", || bench::native(&["--quick"]));
+        steps.check("benchmark of policies, a few samples", || bench::policy::policy(&["--quick"]));
     }
     steps.summary()
 }

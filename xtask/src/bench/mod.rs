@@ -1,11 +1,13 @@
 //! `cargo xtask bench native`: belljar beside its peers in one run, interleaved so that noise hits all alike.
 //! `bench workspace`, in a folder of its own, does the same with layers over small and large projects.
+//! `bench policy` measures verdicts, loading, and what a policy adds to a start.
 //! They measure and report; a threshold that is not met is said, not failed.
 
 mod field;
 mod inside;
 mod jobs;
 mod memory;
+pub mod policy;
 mod runners;
 mod samples;
 mod start;

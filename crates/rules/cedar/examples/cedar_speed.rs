@@ -1,47 +1,34 @@
-//! How long rules in Cedar take to read and to judge: `cargo run --release --example speed -p belljar-cedar`.
+//! How long rules in Cedar take, for `cargo xtask bench policy`: a JSON object of samples in nanoseconds on standard
+//! output.
 
-use std::time::{Duration, Instant};
+use std::hint::black_box;
+use std::time::Instant;
 
 use cedar::Cedar;
-use model::{Action, BadRules, Context, Envelope, Principal, Resource, RuleLanguage, RuleText};
+use model::{Action, Context, Envelope, Principal, Resource, RuleLanguage, RuleText};
 
 fn main() {
-    if let Err(bad) = measure() {
-        report(&format!("{bad:?}"));
+    let runs = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(100);
+    let (few, many) = (policies(50), policies(200));
+    let read = |text: &str| Cedar.read(&[RuleText { file: "org.cedar", text }]).ok();
+    let mut samples = serde_json::Map::new();
+    // The first in a process costs more: Cedar makes its parsers.
+    samples.insert("load 50 rules in Cedar".to_owned(), sampled(runs, || read(&few)));
+    let rules = read(&many);
+    for (what, envelope) in questions() {
+        let times = sampled(runs, || rules.as_ref().map(|rules| rules.judge(&envelope)));
+        samples.insert(format!("verdict on {what}, 200 rules in Cedar"), times);
     }
+    report(&serde_json::Value::Object(samples).to_string());
 }
 
-fn measure() -> Result<(), BadRules> {
-    // The first time in a process costs more: Cedar makes its parsers.
-    for count in [50, 50, 1, 200, 200] {
-        let text = policies(count);
-        let begun = Instant::now();
-        Cedar.read(&[RuleText { file: "org.cedar", text: &text }])?;
-        report(&format!("read {count:3} policies        {:7.2} ms", begun.elapsed().as_secs_f64() * 1e3));
-    }
-    let text = policies(200);
-    let rules = Cedar.read(&[RuleText { file: "org.cedar", text: &text }])?;
-    for (what, envelope) in questions() {
-        let begun = Instant::now();
-        let reasons = rules.judge(&envelope).len();
-        let first = begun.elapsed();
-        let mut times: Vec<Duration> = (0..5000)
-            .map(|_| {
-                let begun = Instant::now();
-                std::hint::black_box(rules.judge(&envelope));
-                begun.elapsed()
-            })
-            .collect();
-        times.sort_unstable();
-        let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
-        report(&format!(
-            "judge {what:20} {:7.1} µs p50 {:7.1} µs p99 {:7.1} µs first; {reasons} reasons",
-            microseconds(times[times.len() / 2]),
-            microseconds(times[times.len() * 99 / 100]),
-            microseconds(first),
-        ));
-    }
-    Ok(())
+fn sampled<T>(runs: usize, job: impl Fn() -> T) -> serde_json::Value {
+    let sample = |_| {
+        let start = Instant::now();
+        black_box(job());
+        u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    };
+    (0..runs).map(sample).collect::<Vec<u64>>().into()
 }
 
 /// As many for each action.
