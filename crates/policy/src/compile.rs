@@ -540,7 +540,12 @@ impl Compiler<'_> {
                 let message = format!("`{}`: a program is known by its name alone, without folders", text.get_ref());
                 return Err(self.bad(&text.span(), message));
             }
-            conditions.push(Condition::Program(globs(&program.0)));
+            let names = || program.0.iter().flat_map(|text| text.get_ref().split('|').map(move |name| (text, name)));
+            if let Some((text, _)) = names().find(|(_, name)| name.is_empty()) {
+                let message = format!("`{}` has a program without a name; write `npm|yarn`", text.get_ref());
+                return Err(self.bad(&text.span(), message));
+            }
+            conditions.push(Condition::Program(names().map(|(_, name)| Glob::new(name)).collect()));
         }
         if !agent.0.is_empty() {
             conditions.push(Condition::Agent(globs(&agent.0)));

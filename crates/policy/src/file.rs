@@ -351,7 +351,7 @@ pub struct When {
     /// An agent's name, or `user:NAME`.
     #[serde(default)]
     pub agent: Few,
-    /// A program by its name, wherever it lies.
+    /// A program by its name, wherever it lies. `npm|yarn` is one or the other.
     #[serde(default)]
     pub program: Few,
     /// What the program is told to do: its first words that are no options, such as `push` or `remote add|set-url`.

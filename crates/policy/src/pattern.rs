@@ -246,9 +246,10 @@ impl HostPattern {
     }
 }
 
-/// An argument that a command must have, or must not have: one of several spellings.
+/// An argument that a command must have, or must not have: one of several spellings, kept as they are written. Far more of
+/// them are read at each start than are ever compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArgumentPattern(Vec<String>);
+pub struct ArgumentPattern(String);
 
 /// What can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -277,15 +278,18 @@ impl From<bool> for Told {
 
 impl ArgumentPattern {
     pub fn read(written: &str) -> Result<ArgumentPattern, String> {
-        let spellings: Vec<String> = written.split('|').map(str::to_owned).collect();
-        match spellings.iter().any(String::is_empty) {
+        match written.split('|').any(str::is_empty) {
             true => Err(format!("`{written}` has an empty spelling; write `--force|-f`")),
-            false => Ok(ArgumentPattern(spellings)),
+            false => Ok(ArgumentPattern(written.to_owned())),
         }
     }
 
+    fn spellings(&self) -> impl Iterator<Item = &str> {
+        self.0.split('|')
+    }
+
     pub fn is_flag(&self) -> bool {
-        self.0.iter().all(|spelling| spelling.starts_with('-'))
+        self.spellings().all(|spelling| spelling.starts_with('-'))
     }
 
     pub fn matches(&self, argument: &Word) -> Told {
@@ -299,8 +303,8 @@ impl ArgumentPattern {
 
     fn compare(&self, argument: &Word, same: impl Fn(&str, &str) -> bool) -> Told {
         match argument.known() {
-            Some(known) => self.0.iter().any(|spelling| same(spelling, known)).into(),
-            None if self.0.iter().any(|spelling| possible(spelling, argument)) => Told::Maybe,
+            Some(known) => self.spellings().any(|spelling| same(spelling, known)).into(),
+            None if self.spellings().any(|spelling| possible(spelling, argument)) => Told::Maybe,
             None => Told::No,
         }
     }

@@ -23,6 +23,15 @@ fn holds(rule: &str, wanted: Ruling, lines: &[&str]) {
 }
 
 #[test]
+fn programs_can_be_written_as_one_or_the_other() {
+    let rule = r#"when = { program = ["npm|yarn", "bun"] }
+        then = "deny""#;
+    holds(rule, Ruling::Deny, &["npm x", "yarn x", "bun x"]);
+    holds(rule, Ruling::Ask, &["pnpm x"]);
+    assert!(read("when = { program = \"npm|\" }\nthen = \"ask\"").is_err());
+}
+
+#[test]
 fn a_subcommand_stands_first() {
     let rule = r#"when = { program = "git", subcommand = ["push", "remote set-url"] }
         then = "deny""#;
