@@ -9,12 +9,13 @@ pub fn choose<'a>(
     request: &Request,
     accepted: &Accepted,
 ) -> Result<&'a dyn Backend, Outcome> {
-    let strong = |backend: &&Box<dyn Backend>| backend.strength() >= accepted.minimum;
+    let strong = |backend: &dyn Backend| backend.strength() >= accepted.minimum;
+    let mut all = backends.iter().map(AsRef::as_ref);
     let found = match &request.backend {
-        None => backends.iter().find(strong),
-        Some(name) => backends.iter().find(|backend| backend.name() == name),
+        None => all.find(|backend| strong(*backend)),
+        Some(name) => all.find(|backend| backend.name() == name),
     };
-    if found.is_none_or(|backend| !strong(&backend)) && (request.backend.is_none() || found.is_some()) {
+    if found.is_none_or(|backend| !strong(backend)) && (request.backend.is_none() || found.is_some()) {
         let kind = accepted.minimum.name();
         return Err(refused(
             "isolation.minimum",
@@ -22,7 +23,7 @@ pub fn choose<'a>(
             "use a host that has one, or change `isolation.minimum` in the policy",
         ));
     }
-    found.map(AsRef::as_ref).ok_or_else(|| {
+    found.ok_or_else(|| {
         let names: Vec<_> = backends.iter().map(|backend| backend.name()).collect();
         crate::judge::usage(
             format!("there is no backend called `{}`", request.backend.as_deref().unwrap_or_default().escape_debug()),

@@ -72,35 +72,16 @@ fn with_suggestion(message: &str) -> String {
     }
 }
 
+/// No word of ours is nearly as long.
+const LONGEST_WORD: usize = 64;
+
 /// The known word that is nearest, if one is near.
 pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
-    let most = 1 + wrong.chars().count() / 4;
-    let near = known.iter().map(|word| (distance(wrong, word), *word)).min();
+    let length = wrong.chars().count();
+    if length > LONGEST_WORD {
+        return None;
+    }
+    let most = 1 + length / 4;
+    let near = known.iter().map(|word| (strsim::osa_distance(wrong, word), *word)).min();
     near.filter(|(distance, _)| *distance <= most).map(|(_, word)| word)
-}
-
-/// How many letters must change, come or go; two that changed places count as one.
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().take(64).collect(), right.chars().take(64).collect());
-    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
-    for (at, row) in rows.iter_mut().enumerate() {
-        row[0] = at;
-    }
-    for at in 0..=right.len() {
-        rows[0][at] = at;
-    }
-    for down in 1..=left.len() {
-        for across in 1..=right.len() {
-            let same = usize::from(left[down - 1] != right[across - 1]);
-            let mut least =
-                (rows[down - 1][across] + 1).min(rows[down][across - 1] + 1).min(rows[down - 1][across - 1] + same);
-            let swapped =
-                down > 1 && across > 1 && left[down - 1] == right[across - 2] && left[down - 2] == right[across - 1];
-            if swapped {
-                least = least.min(rows[down - 2][across - 2] + 1);
-            }
-            rows[down][across] = least;
-        }
-    }
-    rows[left.len()][right.len()]
 }

@@ -57,7 +57,8 @@ fn cannot_be_understood(who: Who) -> Result<(), String> {
 fn no_file(who: Who) -> Result<(), String> {
     let desk = Desk::of(who)?;
     let path = desk.project.work.join("belljar.toml");
-    let make: [(&str, fn(&std::path::Path) -> std::io::Result<()>); 3] = [
+    type Make = fn(&std::path::Path) -> std::io::Result<()>;
+    let make: [(&str, Make); 3] = [
         ("it is no file", |path| fs::create_dir(path)),
         ("it is no file", |path| {
             rustix::fs::mknodat(
