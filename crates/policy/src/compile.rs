@@ -438,7 +438,7 @@ impl Compiler<'_> {
         let file::Rule { id, when, then, why, matches, passes } = written.into_inner();
         let id = match id {
             Some(id) => self.id(&id)?,
-            None => format!("rule.{}", number + 1),
+            None => unnamed(number),
         };
         if why.trim().is_empty() {
             return Err(self.bad(&span, format!("the rule `{id}` does not say why; whoever it stops will ask")));
@@ -595,6 +595,11 @@ impl Compiler<'_> {
         }
         Ok(conditions)
     }
+}
+
+/// What a rule is called that has no id.
+pub fn unnamed(number: usize) -> String {
+    format!("rule.{}", number + 1)
 }
 
 /// `60/m`: so many in a second, minute, hour or day.

@@ -213,6 +213,9 @@ pub struct HostPattern {
 
 impl HostPattern {
     pub fn read(written: &str) -> Result<HostPattern, String> {
+        if written.contains('/') {
+            return Err(format!("`{written}` is an address of a page; write the host alone, such as `example.org`"));
+        }
         let (name, port) = match written.rsplit_once(':') {
             // An address of version 6 has colons of its own.
             Some((name, port)) if !name.contains(':') || name.ends_with(']') => match port {

@@ -8,8 +8,10 @@ fn the_schema_is_fresh() {
     if std::env::var_os("BELLJAR_WRITE_SCHEMA").is_some() {
         std::fs::write(place, &text).expect("the schema can be written");
     }
+    // As values: the order of keys is not the schema's, and depends on what else is built along.
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("a schema is JSON");
     assert!(
-        crate::SCHEMA == text,
+        read(crate::SCHEMA) == read(&text),
         "policy.schema.json is stale: `BELLJAR_WRITE_SCHEMA=1 cargo test -p belljar-policy schema`"
     );
 }

@@ -2,7 +2,7 @@
 
 use model::{Asked, Remark, Ruling, Said, SaidLine};
 
-use crate::compile::{Owner, compile};
+use crate::compile::{Owner, compile, unnamed};
 use crate::pattern::{PathPattern, Roots};
 use crate::policy::{Policy, Voice};
 use crate::reader::{BadPolicy, Source, read};
@@ -49,9 +49,9 @@ pub fn lint(source: Source<'_>, home: &str, owner: Owner) -> Vec<Remark> {
         Ok(file) => file,
         Err(bad) => return error(bad),
     };
-    for rule in &file.rule {
+    for (number, rule) in file.rule.iter().enumerate() {
         if rule.get_ref().matches.is_empty() {
-            let name = rule.get_ref().id.as_ref().map_or("a rule", |id| id.get_ref());
+            let name = rule.get_ref().id.as_ref().map_or_else(|| unnamed(number), |id| id.get_ref().clone());
             remarks.push(Remark {
                 is_error: false,
                 place: source.place(&rule.span()),

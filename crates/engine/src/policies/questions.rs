@@ -57,7 +57,7 @@ impl Policies for Engine {
 
     fn schema(&self, language: Option<&str>) -> Result<&'static str, Trouble> {
         let Some(name) = language else { return Ok(policy::SCHEMA) };
-        let found = self.languages.iter().find(|language| language.name() == name);
+        let found = self.languages.iter().find(|language| language.name().eq_ignore_ascii_case(name));
         found.map(|language| language.schema()).ok_or_else(|| {
             let names: Vec<_> = self.languages.iter().map(|language| language.name()).collect();
             Trouble {
