@@ -64,7 +64,7 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
         }
     }
     if action != Action::Exec {
-        return Ok(rule.matches(Part { envelope: &envelope, command: None }));
+        return Ok(rule.matches(&Part::of(&envelope, None)));
     }
     let reading = shell::of_line(example);
     if let Some(unclear) = reading.unclear.first()
@@ -72,7 +72,6 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
     {
         return Err(format!("the example `{}` is no command: {unclear}", example.escape_debug()));
     }
-    let told =
-        reading.commands.iter().map(|command| rule.matches(Part { envelope: &envelope, command: Some(command) }));
+    let told = reading.commands.iter().map(|command| rule.matches(&Part::of(&envelope, Some(command))));
     Ok(told.max().unwrap_or(Told::No))
 }

@@ -162,6 +162,12 @@ impl PathPattern {
         if !self.any.contains(&true) {
             return self.names.iter().all(|known| names.next().is_some_and(|name| known.matches(name, care)));
         }
+        // Most paths differ before anything may be any.
+        let fixed = self.any.iter().position(|any| *any).unwrap_or(0);
+        let mut first = names.clone();
+        if !self.names[..fixed].iter().all(|known| first.next().is_some_and(|name| known.matches(name, care))) {
+            return false;
+        }
         // reached[i]: the first i names of the pattern can stand for what was read so far.
         let mut reached = vec![false; self.names.len() + 1];
         reached[0] = true;

@@ -1,20 +1,20 @@
-//! Policies that come with belljar, to begin with.
+//! Policies that come with belljar, to begin with: the files in `presets`, without their examples (see `build.rs`).
 
 /// By name. Levels first, then languages, then agents.
 const ALL: &[(&str, &str)] = &[
-    ("locked", include_str!("../presets/locked.toml")),
-    ("balanced", include_str!("../presets/balanced.toml")),
-    ("open", include_str!("../presets/open.toml")),
-    ("python", include_str!("../presets/python.toml")),
-    ("node", include_str!("../presets/node.toml")),
-    ("rust", include_str!("../presets/rust.toml")),
-    ("go", include_str!("../presets/go.toml")),
-    ("java", include_str!("../presets/java.toml")),
-    ("ruby", include_str!("../presets/ruby.toml")),
-    ("shell", include_str!("../presets/shell.toml")),
-    ("claude-code", include_str!("../presets/claude-code.toml")),
-    ("codex", include_str!("../presets/codex.toml")),
-    ("generic", include_str!("../presets/generic.toml")),
+    ("locked", include_str!(concat!(env!("OUT_DIR"), "/locked.toml"))),
+    ("balanced", include_str!(concat!(env!("OUT_DIR"), "/balanced.toml"))),
+    ("open", include_str!(concat!(env!("OUT_DIR"), "/open.toml"))),
+    ("python", include_str!(concat!(env!("OUT_DIR"), "/python.toml"))),
+    ("node", include_str!(concat!(env!("OUT_DIR"), "/node.toml"))),
+    ("rust", include_str!(concat!(env!("OUT_DIR"), "/rust.toml"))),
+    ("go", include_str!(concat!(env!("OUT_DIR"), "/go.toml"))),
+    ("java", include_str!(concat!(env!("OUT_DIR"), "/java.toml"))),
+    ("ruby", include_str!(concat!(env!("OUT_DIR"), "/ruby.toml"))),
+    ("shell", include_str!(concat!(env!("OUT_DIR"), "/shell.toml"))),
+    ("claude-code", include_str!(concat!(env!("OUT_DIR"), "/claude-code.toml"))),
+    ("codex", include_str!(concat!(env!("OUT_DIR"), "/codex.toml"))),
+    ("generic", include_str!(concat!(env!("OUT_DIR"), "/generic.toml"))),
 ];
 
 pub fn text(name: &str) -> Option<&'static str> {

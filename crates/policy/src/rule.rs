@@ -1,5 +1,7 @@
 //! One rule: what it is about, and what it says.
 
+use std::cell::OnceCell;
+
 use model::{Action, Envelope, Resource, Ruling, WorkspaceMode};
 use shell::{Piece, Simple, Word};
 
@@ -41,15 +43,36 @@ pub enum Condition {
 }
 
 /// What a rule is held against: the envelope, and of a command line one command.
-#[derive(Clone, Copy)]
 pub struct Part<'a> {
     pub envelope: &'a Envelope,
     pub command: Option<&'a Simple>,
+    /// Paths that the command names, and whether each is known as a whole: looked up once, for all rules.
+    named: OnceCell<Vec<(String, bool)>>,
+}
+
+impl<'a> Part<'a> {
+    pub fn of(envelope: &'a Envelope, command: Option<&'a Simple>) -> Part<'a> {
+        Part { envelope, command, named: OnceCell::new() }
+    }
+
+    fn named(&self, command: &Simple) -> &[(String, bool)] {
+        self.named.get_or_init(|| {
+            let context = &self.envelope.context;
+            let words = command.arguments.iter().chain(&command.reads).chain(&command.writes);
+            let path = |word: &Word| {
+                let (known, whole) = beginning(word, &context.home);
+                // `--file=x` and `of=x` name x.
+                let value = known.split_once('=').map_or(known.as_str(), |(_, value)| value);
+                (from(&context.directory, value), whole)
+            };
+            words.map(path).collect()
+        })
+    }
 }
 
 impl Rule {
     /// Whether it is about this.
-    pub fn matches(&self, part: Part<'_>) -> Told {
+    pub fn matches(&self, part: &Part<'_>) -> Told {
         if !self.actions.contains(&part.envelope.action) {
             return Told::No;
         }
@@ -67,8 +90,8 @@ impl Rule {
 }
 
 impl Condition {
-    fn holds(&self, part: Part<'_>, care: Care) -> Told {
-        let Part { envelope, command } = part;
+    fn holds(&self, part: &Part<'_>, care: Care) -> Told {
+        let Part { envelope, command, named: _ } = part;
         match self {
             Condition::Agent(names) => {
                 let user = format!("user:{}", envelope.principal.user);
@@ -93,7 +116,7 @@ impl Condition {
                     let workspaces = &envelope.context.workspaces;
                     patterns.iter().any(|pattern| pattern.matches(path, workspaces, care)).into()
                 }
-                (_, Some(command)) => paths(patterns, command, envelope, care),
+                (_, Some(command)) => paths(patterns, part, command, care),
                 _ => Told::No,
             },
             Condition::Host(patterns) => match &envelope.resource {
@@ -184,14 +207,10 @@ fn without(unwanted: &[ArgumentPattern], given: &[Word], care: Care) -> Told {
 /// Any argument or redirection that is such a path, from where the command starts. Of what is only known when it runs,
 /// the known beginning counts: `$X` could be anything, and to ask about each would be to ask about everything. Files
 /// that must not be seen are the wall's business.
-fn paths(patterns: &[PathPattern], command: &Simple, envelope: &Envelope, care: Care) -> Told {
-    let words = command.arguments.iter().chain(&command.reads).chain(&command.writes);
-    let told = words.map(|word| {
-        let (known, whole) = beginning(word, &envelope.context.home);
-        // `--file=x` and `of=x` name x.
-        let value = known.split_once('=').map_or(known.as_str(), |(_, value)| value);
-        let full = from(&envelope.context.directory, value);
-        let found = patterns.iter().any(|pattern| pattern.matches(&full, &envelope.context.workspaces, care));
+fn paths(patterns: &[PathPattern], part: &Part<'_>, command: &Simple, care: Care) -> Told {
+    let workspaces = &part.envelope.context.workspaces;
+    let told = part.named(command).iter().map(|(path, whole)| {
+        let found = patterns.iter().any(|pattern| pattern.matches(path, workspaces, care));
         match (found, whole) {
             (true, true) => Told::Yes,
             (true, false) => Told::Maybe,

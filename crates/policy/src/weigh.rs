@@ -22,14 +22,15 @@ impl Policy {
         if envelope.action == Action::Exec {
             return self.weigh_command(envelope);
         }
-        Judgement::of(self.hear(Part { envelope, command: None }), || silence(envelope, envelope.resource.to_string()))
+        Judgement::of(self.hear(&Part::of(envelope, None)), || silence(envelope, envelope.resource.to_string()))
     }
 
     fn weigh_command(&self, envelope: &Envelope) -> Judgement {
         // Where every voice says yes to whatever comes, nobody needs to know what it is.
         if !self.voices.iter().any(Voice::is_particular) {
-            let part = Part { envelope, command: None };
-            return Judgement::of(self.hear(part), || silence(envelope, envelope.resource.to_string()));
+            return Judgement::of(self.hear(&Part::of(envelope, None)), || {
+                silence(envelope, envelope.resource.to_string())
+            });
         }
         let Reading { commands, unclear } = match &envelope.resource {
             Resource::Command(words) => shell::of_words(words),
@@ -38,7 +39,7 @@ impl Policy {
         };
         let mut reasons = Vec::new();
         for command in &commands {
-            let heard = self.hear(Part { envelope, command: Some(command) });
+            let heard = self.hear(&Part::of(envelope, Some(command)));
             // Silence about one command is not outweighed by a yes to another.
             if heard.is_empty() {
                 reasons.push(silence(envelope, command.text.clone()));
@@ -48,7 +49,7 @@ impl Policy {
         }
         if !unclear.is_empty() {
             // Whatever it turns out to be, what holds for every command holds for it.
-            reasons.extend(self.hear(Part { envelope, command: None }));
+            reasons.extend(self.hear(&Part::of(envelope, None)));
         }
         for sentence in unclear {
             reasons.push(Reason {
@@ -67,7 +68,7 @@ impl Policy {
     }
 
     /// What all voices say about one part.
-    fn hear(&self, part: Part<'_>) -> Vec<Reason> {
+    fn hear(&self, part: &Part<'_>) -> Vec<Reason> {
         self.voices.iter().flat_map(|voice| voice.says(part)).collect()
     }
 
@@ -79,7 +80,7 @@ impl Policy {
             resource: Resource::Code { language: Some(code.language.to_owned()), bytes: code.text.len() as u64 },
             ..envelope.clone()
         };
-        let reasons = self.hear(Part { envelope: &envelope, command: None });
+        let reasons = self.hear(&Part::of(&envelope, None));
         // Whether commands may hold code at all is for rules on commands: a default for code is about code alone.
         reasons.into_iter().filter(|reason| reason.rule != "defaults.code").collect()
     }
@@ -101,7 +102,7 @@ impl Voice {
     }
 
     /// Its rules; where none speaks, its default; else nothing.
-    fn says(&self, part: Part<'_>) -> Vec<Reason> {
+    fn says(&self, part: &Part<'_>) -> Vec<Reason> {
         let mut reasons: Vec<Reason> = self.sheet.rules.iter().filter_map(|rule| reason(rule, part)).collect();
         reasons.extend(self.languages(part));
         reasons.extend(self.foreign_rules(part));
@@ -129,7 +130,7 @@ impl Voice {
     }
 
     /// "Only these", summed up over all that the owner's files list.
-    fn languages(&self, part: Part<'_>) -> Option<Reason> {
+    fn languages(&self, part: &Part<'_>) -> Option<Reason> {
         let (listed, place) = self.sheet.settings.languages.as_ref()?;
         let Resource::Code { language, .. } = &part.envelope.resource else { return None };
         if language.as_ref().is_some_and(|language| listed.contains(language)) {
@@ -147,7 +148,7 @@ impl Voice {
         })
     }
 
-    fn foreign_rules(&self, part: Part<'_>) -> Vec<Reason> {
+    fn foreign_rules(&self, part: &Part<'_>) -> Vec<Reason> {
         if self.foreign.is_empty() {
             return Vec::new();
         }
@@ -165,7 +166,7 @@ impl Voice {
     }
 }
 
-fn reason(rule: &Rule, part: Part<'_>) -> Option<Reason> {
+fn reason(rule: &Rule, part: &Part<'_>) -> Option<Reason> {
     let (ruling, why) = match (rule.matches(part), rule.then) {
         (Told::No, _) | (Told::Maybe, Ruling::Allow) => return None,
         (Told::Yes, then) => (then, rule.why.clone()),
@@ -185,7 +186,7 @@ fn reason(rule: &Rule, part: Part<'_>) -> Option<Reason> {
     })
 }
 
-fn about(part: Part<'_>) -> String {
+fn about(part: &Part<'_>) -> String {
     part.command.map_or_else(|| part.envelope.resource.to_string(), |command| command.text.clone())
 }
 

@@ -2,9 +2,9 @@
 //! ledger's.
 
 use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::io::{Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use model::{Envelope, Watch};
 
@@ -25,21 +25,23 @@ pub fn write(envelopes: &[Envelope], watch: &dyn Watch) {
     }
 }
 
-fn append(envelopes: &[Envelope], path: &PathBuf, old: &PathBuf) -> std::io::Result<()> {
+fn append(envelopes: &[Envelope], path: &Path, old: &Path) -> std::io::Result<()> {
     let mut lines = Vec::new();
     for envelope in envelopes {
         serde_json::to_writer(&mut lines, envelope)?;
         lines.push(b'\n');
     }
-    let folder = path.parent().filter(|folder| !folder.is_dir());
-    if let Some(folder) = folder {
-        use std::os::unix::fs::DirBuilderExt;
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
+    let open = || File::options().append(true).create(true).mode(0o600).open(path);
+    let mut file = match (open(), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == std::io::ErrorKind::NotFound => {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            open()?
+        }
+        (opened, _) => opened?,
+    };
     // One call, at the end: lines of several processes stay whole.
-    let mut file = File::options().append(true).create(true).mode(0o600).open(path)?;
     file.write_all(&lines)?;
-    if file.metadata()?.len() > LARGEST {
+    if file.stream_position()? > LARGEST {
         std::fs::rename(path, old)?;
     }
     Ok(())
