@@ -72,7 +72,7 @@ impl Engine {
     pub(crate) fn ask_a_person(&self, question: &Question, policy: &Policy) -> Result<Approval, Refusal> {
         let policy::Approving { timeout, approvers, always } = policy.approving();
         let terms = Terms { timeout, approvers, always };
-        self.approvals.ask(question, &terms, self.person.as_deref(), self.workspaces.watch())
+        self.questions().ask(question, &terms, self.person.as_deref(), self.workspaces.watch())
     }
 }
 

@@ -14,6 +14,8 @@ mod survey;
 mod toolchains;
 mod user;
 
+use std::cell::OnceCell;
+
 use model::{
     Backend, Diagnosis, Finding, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Service,
     Watch,
@@ -23,7 +25,8 @@ use workspace::Workspaces;
 pub struct Engine {
     backends: Vec<Box<dyn Backend>>,
     workspaces: Workspaces,
-    approvals: approvals::Approvals,
+    /// Made when somebody must be asked: most runs ask nobody.
+    approvals: OnceCell<approvals::Approvals>,
     languages: Vec<Box<dyn RuleLanguage>>,
     person: Option<Box<dyn Person>>,
     version: &'static str,
@@ -45,8 +48,8 @@ pub struct Parts {
 impl Engine {
     pub fn new(parts: Parts) -> Engine {
         let Parts { backends, languages, watch, person, version } = parts;
-        let approvals = approvals::Approvals::of_the_user();
-        Engine { backends, languages, workspaces: Workspaces::of_the_user(watch), approvals, person, version }
+        let workspaces = Workspaces::of_the_user(watch);
+        Engine { backends, languages, workspaces, approvals: OnceCell::new(), person, version }
     }
 }
 
@@ -80,7 +83,7 @@ impl Service for Engine {
     }
 
     fn approvals(&self) -> &dyn model::Approvals {
-        &self.approvals
+        self.questions()
     }
 
     fn policies(&self) -> &dyn Policies {
@@ -89,6 +92,10 @@ impl Service for Engine {
 }
 
 impl Engine {
+    fn questions(&self) -> &approvals::Approvals {
+        self.approvals.get_or_init(approvals::Approvals::of_the_user)
+    }
+
     fn examine_layers(&self) -> Finding {
         let (works, detail) = self.workspaces.examine();
         let fix = if works {

@@ -32,6 +32,9 @@ use folder::Folder;
 use question::Parking;
 use users::Users;
 
+use crate::policies;
+use crate::user::User;
+
 /// What reads bytes that others wrote. Not for use: for those who try it with all kinds of bytes.
 #[doc(hidden)]
 pub mod hostile {
@@ -64,15 +67,10 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// In the user's folders, by the usual variables.
+    /// In the user's folders. Standing answers are where the policy is: no variable leads past them either.
     pub fn of_the_user() -> Approvals {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let settings = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
-        Approvals {
-            state: workspace::state_folder(),
-            settings: settings.map(|folder| folder.join("belljar")),
-            environment: None,
-        }
+        let settings = policies::settings_folder(&policies::config_folders(&User::of_the_process()));
+        Approvals { state: workspace::state_folder(), settings, environment: None }
     }
 
     /// In these folders, for a caller with these variables.

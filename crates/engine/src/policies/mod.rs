@@ -166,6 +166,11 @@ pub fn config_folders(user: &User) -> Vec<PathBuf> {
     folders
 }
 
+/// Where we write: in the recorded home's folder where there is one, so that no variable leads elsewhere then.
+pub fn settings_folder(folders: &[PathBuf]) -> Option<PathBuf> {
+    folders.iter().find(|folder| folder.is_dir()).or(folders.last()).cloned()
+}
+
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

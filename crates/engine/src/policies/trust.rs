@@ -66,9 +66,8 @@ impl Trust {
     }
 }
 
-/// In the recorded home's folder where there is one: no variable leads elsewhere then.
 fn place(folders: &[PathBuf]) -> Option<PathBuf> {
-    folders.iter().find(|folder| folder.is_dir()).or(folders.last()).map(|folder| folder.join(FILE))
+    super::settings_folder(folders).map(|folder| folder.join(FILE))
 }
 
 fn digest(text: &str) -> String {
