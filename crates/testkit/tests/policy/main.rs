@@ -8,13 +8,14 @@ mod inside;
 mod often;
 mod owners;
 mod paths;
+mod people;
 
 use belljar_testkit::twice;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, check) in [inside::ALL, files::ALL, paths::ALL, asked::ALL, often::ALL].concat() {
+    for (name, check) in [inside::ALL, files::ALL, paths::ALL, asked::ALL, often::ALL, people::ALL].concat() {
         trials.extend(twice::trials(name, check));
     }
     trials.extend(owners::trials());
