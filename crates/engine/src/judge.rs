@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use model::{Approval, Denied, Grant, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
 
-use policy::Policy;
+use policy::{Facts, Policy};
 
 use crate::approvals::Terms;
 use crate::policies::{self, Loaded, recorded};
@@ -22,7 +22,13 @@ pub struct Admitted {
 impl Engine {
     /// Judges, and asks a person where the policy does.
     pub(crate) fn admit(&self, request: &Request) -> Result<Admitted, Outcome> {
-        let (verdict, loaded, slots) = self.judge(request, rates::enter)?;
+        let (verdict, loaded, slots) = self.judge(request, |loaded, facts| {
+            let slots = rates::enter(loaded, &facts.principal)?;
+            if !loaded.policy.is_built_in() {
+                recorded::write(&policy::envelopes(request, facts), self.workspaces.watch());
+            }
+            Ok(slots)
+        })?;
         for note in &loaded.policy.notes {
             self.workspaces.watch().warn(note);
         }
@@ -46,7 +52,7 @@ impl Engine {
     fn judge(
         &self,
         request: &Request,
-        enter: impl FnOnce(&Loaded, &model::Principal) -> Result<Slots, Outcome>,
+        enter: impl FnOnce(&Loaded, &Facts) -> Result<Slots, Outcome>,
     ) -> Result<(Verdict, Loaded, Slots), Outcome> {
         if request.command.first().is_none_or(|program| program.is_empty()) {
             return Err(usage("there is no command to run".to_owned(), "put it after `--`: `belljar run -- ls`"));
@@ -55,11 +61,8 @@ impl Engine {
         let user = User::of_the_process();
         let loaded = policies::load(&self.languages, &user, &survey::workspace_folders(request)?, None)?;
         let facts = survey::look(request, &user, &loaded)?;
-        let slots = enter(&loaded, &facts.principal)?;
+        let slots = enter(&loaded, &facts)?;
         let verdict = policy::judge(request, &loaded.policy, &facts);
-        if !loaded.policy.is_built_in() {
-            recorded::write(&policy::envelopes(request, &facts), self.workspaces.watch());
-        }
         Ok((verdict, loaded, slots))
     }
 
