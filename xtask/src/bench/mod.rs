@@ -99,8 +99,12 @@ pub fn native(flags: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
+/// As `cargo xtask test` builds, so that nothing is built twice.
 fn build() -> Result<(), String> {
-    steps::run(Command::new("cargo").current_dir(place::tree()).args(["build", "--release", "--workspace", "--quiet"]))
+    let mut command = Command::new("cargo");
+    steps::run(
+        command.current_dir(place::tree()).args(["build", "--release", "--workspace", "--all-targets", "--quiet"]),
+    )
 }
 
 fn report(mut tables: Vec<Table>, quick: bool, markdown: bool, samples: &Samples) {

@@ -11,7 +11,7 @@ use testkit::contestant::belljar;
 use super::field::Field;
 use super::runners::{quiet, time};
 use super::samples::{Samples, Table, median, met, milliseconds, percentile};
-use crate::{place, steps};
+use crate::place;
 
 /// Processes, and samples in each.
 const FULL: (usize, usize, usize) = (30, 300, 300);
@@ -21,9 +21,7 @@ pub fn policy(flags: &[&str]) -> Result<(), String> {
     let super::Wish { quick, markdown, runs } = super::Wish::read("policy", flags)?;
     let (processes, in_each, mut starts) = if quick { QUICK } else { FULL };
     starts = runs.unwrap_or(starts);
-    if std::env::var_os("BELLJAR").is_none() {
-        super::build()?;
-    }
+    super::build()?;
     let field = Field::make()?;
     let mut samples = Samples::open("policy")?;
     let mut tables = vec![alone(processes, in_each, &mut samples)?];
@@ -45,9 +43,6 @@ const WANTED: &[(&str, f64)] = &[
 
 /// Without a sandbox: what the two rule languages take.
 fn alone(processes: usize, in_each: usize, samples: &mut Samples) -> Result<Table, String> {
-    let mut build = Command::new("cargo");
-    build.current_dir(place::tree()).args(["build", "--release", "--quiet", "--examples"]);
-    steps::run(build.args(["-p", "belljar-policy", "-p", "belljar-cedar"]))?;
     let mut times: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
     for _ in 0..processes {
         for name in ["policy_speed", "cedar_speed"] {
