@@ -45,11 +45,9 @@ impl CommitGate {
     /// Says of each change what would become of it.
     pub fn mark(&self, changes: &mut Changes) {
         for Change { workspace, path, protected, refused, .. } in &mut changes.changes {
-            match self.keeper().at(&workspace.0.join(&path.0)) {
-                Crossing::Free | Crossing::Ask(_) => {}
-                Crossing::Named(reason) => *protected = protected.take().or(Some(reason)),
-                Crossing::Never(reason) => *refused = refused.take().or(Some(reason)),
-            }
+            let Crossing { named, asked: _, never } = self.keeper().at(&workspace.0.join(&path.0));
+            *protected = protected.take().or(named);
+            *refused = refused.take().or(never);
         }
     }
 
@@ -87,18 +85,14 @@ impl Gatekeeper for CommitGate {
         let reason = &judgement.reasons[0];
         let place = if reason.place.is_empty() { String::new() } else { format!(" ({})", reason.place) };
         let said = format!("{}; rule: {}{place}", reason.why, reason.rule);
-        match judgement.ruling {
-            Ruling::Deny => Crossing::Never(said),
-            Ruling::Ask => Crossing::Ask(said),
-            Ruling::Allow => {
-                let text = path.to_string_lossy();
-                let protected =
-                    |pattern: &&policy::PathPattern| pattern.matches(&text, &self.context.workspaces, Care::Forgiving);
-                match self.policy.protect().find(protected) {
-                    Some(pattern) => Crossing::Named(format!("`{}` is listed under `files.protect`", pattern.written)),
-                    None => Crossing::Free,
-                }
-            }
+        let text = path.to_string_lossy();
+        let protected =
+            |pattern: &&policy::PathPattern| pattern.matches(&text, &self.context.workspaces, Care::Forgiving);
+        let named = self.policy.protect().find(protected);
+        Crossing {
+            named: named.map(|pattern| format!("`{}` is listed under `files.protect`", pattern.written)),
+            asked: (judgement.ruling == Ruling::Ask).then(|| said.clone()),
+            never: (judgement.ruling == Ruling::Deny).then_some(said),
         }
     }
 }

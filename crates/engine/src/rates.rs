@@ -28,11 +28,12 @@ pub fn enter(loaded: &Loaded, principal: &Principal) -> Result<Slots, Outcome> {
     let mut terms =
         loaded.policy.agents().filter(is_meant).filter(|terms| terms.rate.is_some() || terms.concurrent.is_some());
     let Some(first) = terms.next() else { return Ok(Slots::default()) };
-    let folder = folder()?;
+    let folder = folder(loaded)?;
     let mut slots = Vec::new();
     for terms in std::iter::once(first).chain(terms) {
-        // Each pattern counts what it matches together: under other names there would be room again.
-        let name = blake3::hash(terms.written.as_bytes()).to_hex();
+        // Each entry counts what its pattern matches together: under other names there would be room again. But two
+        // entries of one name are two counts.
+        let name = blake3::hash(format!("{}\0{}\0{:?}", terms.place, terms.written, terms.rate).as_bytes()).to_hex();
         let name = &name.as_str()[..16];
         if let Some(most) = terms.concurrent {
             slots.push(slot(&folder, name, most, terms)?);
@@ -45,9 +46,12 @@ pub fn enter(loaded: &Loaded, principal: &Principal) -> Result<Slots, Outcome> {
 }
 
 /// What can't be counted is not allowed.
-fn folder() -> Result<PathBuf, Outcome> {
+fn folder(loaded: &Loaded) -> Result<PathBuf, Outcome> {
     let cannot = |message: String| usage(message, "the policy limits how often you may ask, so that must be counted");
-    let state = workspace::state_folder()
+    let state = loaded
+        .counted_in
+        .clone()
+        .or_else(workspace::state_folder)
         .ok_or_else(|| cannot("there is no folder for state: neither XDG_STATE_HOME nor HOME is set".to_owned()))?;
     let folder = state.join("agents");
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);

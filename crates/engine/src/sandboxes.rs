@@ -59,7 +59,8 @@ impl Sandboxes for Engine {
     }
 
     fn apply(&self, which: &str, taking: &Taking) -> Result<Taken, Trouble> {
-        let taking = Taking { paths: absolute(&taking.paths), ..taking.clone() };
+        // Whoever calls says what to take; that somebody agreed is only said here, after they did.
+        let taking = Taking { paths: absolute(&taking.paths), agreed: None, ..taking.clone() };
         let gate = self.commit_gate(which)?;
         let taken = self.workspaces.apply(which, &taking, gate.keeper())?;
         if taken.asked.is_empty() || taking.check {

@@ -82,7 +82,7 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
 
     let elsewhere: Vec<Place> = asked.iter().chain(&given).cloned().collect();
     let loose_secrets = loose_secrets(&elsewhere);
-    let agent = request.agent.clone().or_else(|| model::agents::detected(environment.iter().cloned()));
+    let agent = agent(request, &environment)?;
     Ok(Facts {
         principal: Principal { user: user.name.clone(), agent },
         workspace_mode: request.workspace_mode,
@@ -109,6 +109,19 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         loose_secrets,
         program,
     })
+}
+
+/// As it says itself, or as its variables do. Both are claims; who makes two that differ could shake off the rules for one.
+fn agent(request: &Request, environment: &[(OsString, OsString)]) -> Result<Option<String>, Outcome> {
+    let detected = model::agents::detected(environment.iter().cloned());
+    match (&request.agent, detected) {
+        (Some(said), Some(detected)) if *said != detected => Err(refused(
+            "agent.name",
+            format!("`--agent {said}` is asked for by `{detected}`, as its variables tell"),
+            &format!("leave `--agent` out, or say `--agent {detected}`"),
+        )),
+        (said, detected) => Ok(said.clone().or(detected)),
+    }
 }
 
 /// Where a request would work, for those who look for a project's policy.

@@ -60,7 +60,7 @@ fn a_stranger_only_takes_away(source: Source<'_>) {
             managed: None,
             user: vec![user],
             projects,
-            presets: &|_| None,
+            presets: &|_| Ok(None),
             foreign: Vec::new(),
             revision: String::new(),
         })

@@ -111,6 +111,8 @@ pub struct Standing {
     pub principal: String,
     /// Exactly these.
     pub workspaces: Vec<String>,
+    /// A digest of everything else that was shown.
+    pub exactly: String,
     /// The day on which it was given.
     pub on: String,
     pub by: String,

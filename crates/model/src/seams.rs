@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies, Reason, Request,
-    SetupFailure, Stack, Strength, Taken, Taking, Trouble,
+    Action, Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies, Reason,
+    Request, SetupFailure, Stack, Strength, Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -163,6 +163,8 @@ pub struct RuleText<'a> {
 pub trait ForeignRules {
     /// What they say; nothing if they do not speak of it. A rule that can't be evaluated denies.
     fn judge(&self, envelope: &Envelope) -> Vec<Reason>;
+    /// Whether any of them is about this action.
+    fn speaks_of(&self, action: Action) -> bool;
     fn count(&self) -> usize;
 }
 

@@ -207,15 +207,14 @@ pub trait Gatekeeper {
     fn at(&self, path: &Path) -> Crossing;
 }
 
-/// What a gatekeeper says, with the reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Crossing {
-    Free,
+/// What a gatekeeper says, each with the reason; nothing where it is free.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Crossing {
     /// Taken only when it is named.
-    Named(String),
+    pub named: Option<String>,
     /// Taken only when a person agrees.
-    Ask(String),
-    Never(String),
+    pub asked: Option<String>,
+    pub never: Option<String>,
 }
 
 /// A gatekeeper who lets everything pass.
@@ -223,7 +222,7 @@ pub struct OpenGate;
 
 impl Gatekeeper for OpenGate {
     fn at(&self, _: &Path) -> Crossing {
-        Crossing::Free
+        Crossing::default()
     }
 }
 

@@ -48,7 +48,7 @@ fn assembled(user: &[&str], project: Option<&str>) -> Policy {
         managed: None,
         user: user.iter().copied().map(source).collect(),
         projects: project.into_iter().collect(),
-        presets: &|_| None,
+        presets: &|_| Ok(None),
         foreign: Vec::new(),
         revision: String::new(),
     })

@@ -465,6 +465,9 @@ impl Compiler<'_> {
                 &text.span(),
                 format!("`{}` is no id; use up to 80 letters, digits, `.`, `-` and `_`", id.escape_debug()),
             )),
+            id if RESERVED.iter().any(|reserved| id.starts_with(reserved)) => {
+                Err(self.bad(&text.span(), format!("`{id}` is a name of belljar's own; choose another")))
+            }
             id => Ok(id.clone()),
         }
     }
@@ -596,6 +599,12 @@ impl Compiler<'_> {
         Ok(conditions)
     }
 }
+
+/// How ids of what is no `[[rule]]` begin.
+pub const RESERVED: &[&str] = &[
+    "defaults.", "files.", "environment.", "network.", "secrets.", "isolation.", "agent.", "code.", "release.",
+    "commit.", "exec.unclear", "silence", "envelope.", "cedar.",
+];
 
 /// What a rule is called that has no id.
 pub fn unnamed(number: usize) -> String {

@@ -23,12 +23,27 @@ pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
         Err(refusal) => return Verdict::Refused(refusal),
     };
     let judgements = envelopes(request, facts).into_iter().map(|envelope| policy.weigh(&envelope));
-    let reasons: Vec<Reason> = judgements.flat_map(|judgement| judgement.reasons).collect();
+    let mut reasons: Vec<Reason> = judgements.flat_map(|judgement| judgement.reasons).collect();
+    reasons.extend(about_workspaces(policy, facts));
     match reasons.iter().map(|reason| reason.ruling).max().unwrap_or(Ruling::Deny) {
         Ruling::Allow => Verdict::Allowed(Box::new(grant)),
         Ruling::Ask => Verdict::Ask(Box::new(Pending::new(grant, question(request, policy, facts, reasons)))),
         Ruling::Deny => Verdict::Refused(refusal(&reasons)),
     }
+}
+
+/// Whoever asks chooses where they work, and sees what is there: a rule on that place is heard, a mere default is not.
+fn about_workspaces(policy: &Policy, facts: &Facts) -> Vec<Reason> {
+    let seen = facts.workspaces.iter().filter(|place| place.access != Access::Write);
+    let judgements = seen.map(|place| {
+        let path = Resource::Path(place.path.to_string_lossy().into_owned());
+        policy.weigh(&envelope(facts, Action::Read, path))
+    });
+    let reasons = judgements.flat_map(|judgement| judgement.reasons);
+    let counts = |reason: &Reason| {
+        reason.ruling != Ruling::Allow && !reason.rule.starts_with("defaults.") && reason.rule != "silence"
+    };
+    reasons.filter(counts).collect()
 }
 
 /// Everything that a request asks for beyond what every sandbox gets.
@@ -318,11 +333,16 @@ fn places(facts: &Facts, gift: &Gift) -> Vec<Place> {
         let mut around = facts.asked.iter().chain(&gift.places).chain(&facts.workspaces);
         around.any(|place| place.access == Access::Write && is_within(&file.path, &place.path))
     };
+    // A variable leads to them, and it is the asker's: never into a credential store, or where our state is.
+    let toolchains = facts.toolchains.iter().filter(|place| {
+        credentials::around(&place.path, &facts.homes, &facts.linked_stores).is_none()
+            && check_state(place, facts).is_ok()
+    });
     let mut places: Vec<Place> = facts.policy_files.iter().filter(is_writable).cloned().collect();
     places.extend(
         facts.asked.iter().filter(|place| !facts.policy_files.iter().any(|file| file.path == place.path)).cloned(),
     );
-    let rest = gift.places.iter().chain(&facts.workspaces).chain(&facts.toolchains).chain(&facts.system);
+    let rest = gift.places.iter().chain(&facts.workspaces).chain(toolchains).chain(&facts.system);
     for place in rest {
         if !places.iter().any(|known| known.path == place.path) {
             places.push(place.clone());

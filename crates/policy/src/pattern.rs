@@ -215,6 +215,8 @@ pub struct HostPattern {
     name: String,
     /// None is any.
     port: Option<u16>,
+    /// Or else it is what goes without saying.
+    port_is_said: bool,
 }
 
 impl HostPattern {
@@ -233,6 +235,7 @@ impl HostPattern {
             },
             _ => (written, Some(443)),
         };
+        let port_is_said = name.len() < written.len();
         let name = name.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase();
         let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | ':' | '_');
         let rest = name.strip_prefix("*.").unwrap_or(if name == "*" { "x" } else { &name });
@@ -242,16 +245,22 @@ impl HostPattern {
                 written.escape_debug()
             ));
         }
-        Ok(HostPattern { name, port })
+        Ok(HostPattern { name, port, port_is_said })
     }
 
-    pub fn matches(&self, name: &str, port: u16) -> bool {
+    /// Without a port, what allows means 443, and what asks or denies means any.
+    pub fn matches(&self, name: &str, port: u16, care: Care) -> bool {
+        let any_port = care == Care::Forgiving && !self.port_is_said;
+        self.names(name) && (any_port || self.port.is_none_or(|known| known == port))
+    }
+
+    /// Whatever the port.
+    pub fn names(&self, name: &str) -> bool {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
-        let fits = match self.name.strip_prefix("*.") {
+        match self.name.strip_prefix("*.") {
             Some(domain) => name.strip_suffix(domain).is_some_and(|start| start.len() > 1 && start.ends_with('.')),
             None => self.name == "*" || self.name == name,
-        };
-        fits && self.port.is_none_or(|known| known == port)
+        }
     }
 }
 
@@ -410,7 +419,9 @@ mod tests {
 
     #[test]
     fn hosts_are_names_with_a_port() {
-        let matches = |pattern: &str, name: &str, port| HostPattern::read(pattern).expect("a host").matches(name, port);
+        let matches = |pattern: &str, name: &str, port| {
+            HostPattern::read(pattern).expect("a host").matches(name, port, Care::Exact)
+        };
         assert!(matches("example.org", "EXAMPLE.org.", 443));
         assert!(!matches("example.org", "example.org", 80));
         assert!(!matches("example.org", "a.example.org", 443));

@@ -39,12 +39,15 @@ pub struct Found<'a> {
     pub user: Vec<Source<'a>>,
     pub projects: Vec<Project<'a>>,
     /// Presets of the user's or the machine's own, by name.
-    pub presets: &'a dyn Fn(&str) -> Option<(String, String)>,
+    pub presets: &'a OwnPresets<'a>,
     /// Rules in other languages, read already.
     pub foreign: Vec<(Owner, Box<dyn ForeignRules>)>,
     /// A digest of every text that had a say.
     pub revision: String,
 }
+
+/// The place and the text of a preset, if there is one of that name.
+pub type OwnPresets<'a> = dyn Fn(&str) -> Result<Option<(String, String)>, BadPolicy> + 'a;
 
 pub struct Project<'a> {
     pub source: Source<'a>,
@@ -136,7 +139,7 @@ impl Policy {
             managed: None,
             user: vec![source],
             projects: Vec::new(),
-            presets: &|_| None,
+            presets: &|_| Ok(None),
             foreign: Vec::new(),
             revision: String::new(),
         })
@@ -253,7 +256,7 @@ fn has_no_effect(said: &Sheet, file: &str) -> Option<String> {
 
 /// Where presets are.
 struct Shelf<'a> {
-    own: &'a dyn Fn(&str) -> Option<(String, String)>,
+    own: &'a OwnPresets<'a>,
     roots: Roots<'a>,
 }
 
@@ -272,7 +275,18 @@ impl Shelf<'_> {
             Some(level) if !names_level => self.preset(level, 0)?.unwrap_or_default(),
             _ => Sheet::default(),
         };
-        for name in &file.extends {
+        for (number, name) in file.extends.iter().enumerate() {
+            let is_level = |text: &str| LEVELS.contains(&text);
+            let mut earlier = file.extends[..number].iter().map(|earlier| earlier.get_ref().as_str());
+            if let Some(known) =
+                earlier.find(|known| *known == name.get_ref() || is_level(known) && is_level(name.get_ref()))
+            {
+                let message = match known == name.get_ref() {
+                    true => format!("`{known}` is named twice"),
+                    false => format!("`{known}` and `{}` are both levels; name one", name.get_ref()),
+                };
+                return Err(source.bad(&name.span(), message));
+            }
             match self.preset(name.get_ref(), 0)? {
                 Some(preset) => sheet.overlay(preset),
                 None => {
@@ -304,7 +318,7 @@ impl Shelf<'_> {
         let own;
         let (place, text) = match presets::text(name) {
             Some(text) => (format!("preset:{name}"), text),
-            None => match (self.own)(name) {
+            None => match (self.own)(name)? {
                 Some((place, text)) => {
                     own = text;
                     (place, own.as_str())
@@ -327,7 +341,9 @@ impl Shelf<'_> {
                 }
             }
         }
-        sheet.overlay(compile(source, file, self.roots, Owner::Preset)?);
+        // The examples of our own are tried by tests; everybody else's each time.
+        let owner = if presets::text(name).is_some() { Owner::Preset } else { Owner::User };
+        sheet.overlay(compile(source, file, self.roots, owner)?);
         Ok(Some(sheet))
     }
 }

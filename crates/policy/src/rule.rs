@@ -95,7 +95,9 @@ impl Condition {
         match self {
             Condition::Agent(names) => {
                 let user = format!("user:{}", envelope.principal.user);
-                let known = envelope.principal.agent.iter().chain(std::iter::once(&user));
+                // A claimed name can bring a no, never a yes.
+                let claimed = envelope.principal.agent.iter().filter(|_| care == Care::Forgiving);
+                let known = claimed.chain(std::iter::once(&user));
                 known.into_iter().any(|name| names.iter().any(|glob| glob.matches(name, care))).into()
             }
             Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, care)),
@@ -120,9 +122,11 @@ impl Condition {
                 _ => Told::No,
             },
             Condition::Host(patterns) => match &envelope.resource {
-                Resource::Host { name, port } => patterns.iter().any(|pattern| pattern.matches(name, *port)).into(),
+                Resource::Host { name, port } => {
+                    patterns.iter().any(|pattern| pattern.matches(name, *port, care)).into()
+                }
                 // A secret goes to a host; which port is the connection's question.
-                Resource::Secret { host, .. } => patterns.iter().any(|pattern| pattern.matches(host, 443)).into(),
+                Resource::Secret { host, .. } => patterns.iter().any(|pattern| pattern.names(host)).into(),
                 _ => Told::No,
             },
             Condition::Name(globs) => match &envelope.resource {

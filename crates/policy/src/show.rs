@@ -2,7 +2,7 @@
 
 use model::{Asked, Remark, Ruling, Said, SaidLine};
 
-use crate::compile::{Owner, compile, unnamed};
+use crate::compile::{Owner, RESERVED, compile, unnamed};
 use crate::pattern::{PathPattern, Roots};
 use crate::policy::{Policy, Voice};
 use crate::reader::{BadPolicy, Source, read};
@@ -63,12 +63,14 @@ pub fn lint(source: Source<'_>, home: &str, owner: Owner) -> Vec<Remark> {
     if let Err(bad) = compile(source, file, roots, owner) {
         return error(bad);
     }
-    match Policy::of_one_file(source, home) {
-        Ok(policy) => {
-            remarks.extend(policy.remarks().into_iter().filter(|remark| remark.place.starts_with(source.file)))
+    // A project's file is relative to its folder, and its presets are looked up where it is used.
+    if owner != Owner::Project {
+        match Policy::of_one_file(source, home) {
+            Ok(policy) => {
+                remarks.extend(policy.remarks().into_iter().filter(|remark| remark.place.starts_with(source.file)));
+            }
+            Err(bad) => return error(bad),
         }
-        // What belongs to a project can't be read as a user's: its presets were looked up, and that is all.
-        Err(bad) => return error(bad),
     }
     remarks
 }
@@ -168,9 +170,7 @@ impl Voice {
 impl Rule {
     /// Of a `[[rule]]`, and not of a section.
     fn is_written(&self) -> bool {
-        !["files.", "environment.", "network.", "secrets.", "isolation.", "agent.", "code.", "release.", "commit."]
-            .iter()
-            .any(|section| self.id.starts_with(section))
+        !RESERVED.iter().any(|reserved| self.id.starts_with(reserved))
     }
 
     fn line(&self) -> String {

@@ -162,7 +162,23 @@ impl Voice {
                 &one
             }
         };
-        self.foreign.iter().flat_map(|rules| rules.judge(envelope)).collect()
+        let mut reasons: Vec<Reason> = self.foreign.iter().flat_map(|rules| rules.judge(envelope)).collect();
+        // They see words as they are written: what a word comes out as may be what one of them forbids.
+        let unknown = part.command.and_then(|command| command.arguments.iter().find(|word| word.known().is_none()));
+        if let Some(word) = unknown
+            && self.foreign.iter().any(|rules| rules.speaks_of(Action::Exec))
+        {
+            reasons.push(Reason {
+                ruling: Ruling::Ask,
+                rule: "exec.unclear".to_owned(),
+                place: String::new(),
+                why: format!("`{}` is only known when it runs, and rules speak of commands", word.text()),
+                action: Action::Exec,
+                about: about(part),
+                grant: "write the command out, without what is only known when it runs".to_owned(),
+            });
+        }
+        reasons
     }
 }
 

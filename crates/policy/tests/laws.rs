@@ -172,7 +172,7 @@ fn assembled(managed: Option<&str>, user: Option<&str>, project: Option<(&str, b
             .into_iter()
             .map(|(text, trusted)| Project { source: source(text), folder: "/work", trusted })
             .collect(),
-        presets: &|_| None,
+        presets: &|_| Ok(None),
         foreign: Vec::new(),
         revision: String::new(),
     })

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Crossing, Favor, Gatekeeper};
+use model::{Favor, Gatekeeper};
 
 use crate::base::{Base, Kind};
 use crate::changes::{Difference, LARGEST_SHOWN, Part, Version, same_contents, shown};
@@ -56,9 +56,9 @@ pub fn judge<'a>(
         let itself = protected::Protection { root: difference.path.to_owned(), reason: "" };
         let (decision, host) = if let Some(reason) = guard::refusal(&difference) {
             (Decision::Refuse(reason.to_owned()), None)
-        } else if let Crossing::Never(reason) = &crossing {
+        } else if let Some(reason) = &crossing.never {
             (Decision::Refuse(reason.clone()), None)
-        } else if let Crossing::Named(reason) = &crossing
+        } else if let Some(reason) = &crossing.named
             && !protected::is_named(difference.path, &itself, named)
         {
             (Decision::HoldBack(reason.clone()), None)
@@ -93,10 +93,7 @@ pub fn judge<'a>(
         if is_folder && matches!(decision, Decision::Take | Decision::Nothing) {
             folders.insert(difference.path);
         }
-        let asks = match crossing {
-            Crossing::Ask(reason) if matches!(decision, Decision::Take | Decision::Merge { .. }) => Some(reason),
-            _ => None,
-        };
+        let asks = crossing.asked.filter(|_| matches!(decision, Decision::Take | Decision::Merge { .. }));
         judged.push(Judged { difference, decision, host, asks });
     }
     Ok(judged)

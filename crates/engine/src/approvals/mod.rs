@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use model::{
-    Answer, Approval, Decision, Given, Offers, Parked, Person, Question, Refusal, Ruling, Standing, Trouble, Watch,
-    agents,
+    Action, Answer, Approval, Decision, Given, Offers, Parked, Person, Question, Refusal, Ruling, Standing, Trouble,
+    Watch, agents,
 };
 
 use folder::Folder;
@@ -105,7 +105,10 @@ impl Approvals {
         }
         let us = users::us();
         // Standing answers are in a file of the asker's, so they are worth as much as the asker's own word.
-        let offers = Offers { session: session::current().is_some(), always: terms.always && approvers.contains(us) };
+        // A yes to contents is to these contents.
+        let is_commit = question.reasons.iter().any(|reason| reason.action == Action::Commit);
+        let always = terms.always && approvers.contains(us) && !is_commit;
+        let offers = Offers { session: session::current().is_some(), always };
         if offers.always
             && let Some(settings) = &self.settings
         {

@@ -31,7 +31,8 @@ pub fn entries(question: &Question, by: &str) -> Vec<Standing> {
     let workspaces = workspaces(question);
     let entry = |reason: &Reason| {
         // The same is always called the same: what is shown first is what is written, and once.
-        let said = (&reason.rule, reason.action, &reason.about, &principal, &workspaces);
+        let exactly = exactly(question, reason);
+        let said = (&reason.rule, reason.action, &reason.about, &principal, &workspaces, &exactly);
         let hash = blake3::hash(&serde_json::to_vec(&said).unwrap_or_default());
         Standing {
             id: hash.to_hex()[..8].to_owned(),
@@ -40,11 +41,18 @@ pub fn entries(question: &Question, by: &str) -> Vec<Standing> {
             about: reason.about.clone(),
             principal: principal.clone(),
             workspaces: workspaces.clone(),
+            exactly,
             on: today(),
             by: by.to_owned(),
         }
     };
     question.reasons.iter().map(entry).collect()
+}
+
+/// Everything else that the answer was about: what was shown, and what the rule said and where.
+fn exactly(question: &Question, reason: &Reason) -> String {
+    let said = (&question.shown, &reason.place, &reason.why);
+    blake3::hash(&serde_json::to_vec(&said).unwrap_or_default()).to_hex()[..32].to_owned()
 }
 
 /// Who said yes to all of it before; nothing if any reason of it is new, or something was found that nobody has seen.
@@ -55,8 +63,10 @@ pub fn covering(entries: &[Standing], question: &Question) -> Option<String> {
     let principal = question.principal.to_string();
     let workspaces = workspaces(question);
     let covers = |entry: &Standing, reason: &Reason| {
-        let Standing { id: _, rule, action, about, principal: who, workspaces: places, on: _, by: _ } = entry;
-        let same = (rule, *action, about) == (&reason.rule, reason.action, &reason.about);
+        let Standing { id: _, rule, action, about, principal: who, workspaces: places, exactly: all, on: _, by: _ } =
+            entry;
+        let same =
+            (rule, *action, about) == (&reason.rule, reason.action, &reason.about) && *all == exactly(question, reason);
         same && *who == principal && *places == workspaces && reason.ruling == Ruling::Ask
     };
     let mut found = Vec::new();

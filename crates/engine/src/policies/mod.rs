@@ -8,6 +8,7 @@ pub use questions::trouble;
 pub mod recorded;
 mod trust;
 
+use std::cell::RefCell;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,8 @@ pub struct Loaded {
     pub project_files: Vec<PathBuf>,
     /// For those who want to know.
     pub files: Vec<PolicyFile>,
+    /// Where is counted how often somebody asks, if it is not for variables to say.
+    pub counted_in: Option<PathBuf>,
 }
 
 /// A text with the path it came from.
@@ -68,10 +71,11 @@ pub fn load(
     }
     let mut projects: Vec<(PathBuf, Text)> = Vec::new();
     for workspace in workspaces {
-        if let Some((file, text)) = project(workspace)?
-            && !projects.iter().any(|(known, _)| *known == file)
-        {
-            projects.push((file, text));
+        // All of them: one that is nearer must not silence one above. The nearest comes last, to be laid over the others.
+        for (file, text) in project_files(workspace)?.into_iter().rev() {
+            if !projects.iter().any(|(known, _)| *known == file) {
+                projects.push((file, text));
+            }
         }
     }
     let mut foreign_texts = Vec::new();
@@ -87,12 +91,9 @@ pub fn load(
     let project_files: Vec<PathBuf> = projects.iter().map(|(file, _)| file.clone()).collect();
     let nothing = managed.is_none() && own.is_empty() && projects.is_empty() && foreign_texts.is_empty();
     if nothing {
-        return Ok(Loaded { policy: Policy::built_in(), folders, project_files, files: Vec::new() });
+        return Ok(Loaded { policy: Policy::built_in(), folders, project_files, files: Vec::new(), counted_in: None });
     }
 
-    let texts = managed.iter().chain(&own).chain(projects.iter().map(|(_, text)| text));
-    let texts = texts.chain(foreign_texts.iter().flat_map(|(_, _, texts)| texts));
-    let revision = revision(texts);
     let trust = if projects.is_empty() { Trust::default() } else { Trust::read(&folders)? };
     let mut foreign: Vec<(Owner, Box<dyn ForeignRules>)> = Vec::new();
     for (language, owner, texts) in &foreign_texts {
@@ -105,28 +106,40 @@ pub fn load(
     }
     let home = user.home.clone().or_else(|| variable("HOME")).unwrap_or_else(|| PathBuf::from("/"));
     let home = home.to_string_lossy();
-    let own_presets = |name: &str| own_preset(&folders, name);
+    let read_presets = RefCell::new(Vec::new());
+    let own_presets = |name: &str| {
+        let found = own_preset(folders.first(), name)?;
+        read_presets.borrow_mut().extend(found.clone());
+        Ok(found.map(|Text { file, text }| (file, text)))
+    };
     let project_folders: Vec<String> = projects
         .iter()
         .map(|(file, _)| file.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned())
         .collect();
+    // Beside a policy that no variable leads away from.
+    let firm = managed.is_some() || folders.first().is_some_and(|folder| user.home.is_some() && folder.is_dir());
+    let counted_in = user.home.as_ref().filter(|_| firm).map(|home| home.join(".local/state/belljar"));
     let files = listed(&managed, &own, &projects, &trust, &foreign_texts);
+    let project_texts = &projects;
     let projects = projects.iter().zip(&project_folders).map(|((file, text), folder)| Project {
         source: text.source(),
         folder,
         trusted: trust.covers(file, &text.text),
     });
-    let policy = Policy::assemble(Found {
+    let mut policy = Policy::assemble(Found {
         home: &home,
         managed: managed.as_ref().map(Text::source),
         user: own.iter().map(Text::source).collect(),
         projects: projects.collect(),
         presets: &own_presets,
         foreign,
-        revision,
+        revision: String::new(),
     })
     .map_err(bad)?;
-    Ok(Loaded { policy, folders, project_files, files })
+    let texts = managed.iter().chain(&own).chain(project_texts.iter().map(|(_, text)| text));
+    let texts = texts.chain(foreign_texts.iter().flat_map(|(_, _, texts)| texts));
+    policy.revision = revision(texts.chain(read_presets.borrow().iter()));
+    Ok(Loaded { policy, folders, project_files, files, counted_in })
 }
 
 type Foreign<'a> = (&'a Box<dyn RuleLanguage>, Owner, Vec<Text>);
@@ -168,7 +181,9 @@ pub fn config_folders(user: &User) -> Vec<PathBuf> {
 
 /// Where we write: in the recorded home's folder where there is one, so that no variable leads elsewhere then.
 pub fn settings_folder(folders: &[PathBuf]) -> Option<PathBuf> {
-    folders.iter().find(|folder| folder.is_dir()).or(folders.last()).cloned()
+    // On a machine with a policy of its own, it is always the recorded home's.
+    let managed = Path::new(MANAGED).is_dir();
+    folders.iter().find(|folder| managed || folder.is_dir()).or(folders.last()).cloned()
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
@@ -199,15 +214,14 @@ fn belongs_to_root(file: &Path) -> Result<(), Outcome> {
     Ok(())
 }
 
-/// The nearest file at or above a folder.
-fn project(folder: &Path) -> Result<Option<(PathBuf, Text)>, Outcome> {
+/// Every project's file at or above a folder, the nearest first.
+fn project_files(folder: &Path) -> Result<Vec<(PathBuf, Text)>, Outcome> {
+    let mut found = Vec::new();
     for around in folder.ancestors() {
         let file = around.join(PROJECT);
-        if let Some(text) = read(&file)? {
-            return Ok(Some((file, text)));
-        }
+        found.extend(read(&file)?.map(|text| (file, text)));
     }
-    Ok(None)
+    Ok(found)
 }
 
 fn read_existing(file: &Path) -> Result<Text, Outcome> {
@@ -227,6 +241,9 @@ fn read(file: &Path) -> Result<Option<Text>, Outcome> {
         Err(error) => {
             let error = io::Error::from(error);
             return match error.kind() {
+                NotFound if std::fs::symlink_metadata(file).is_ok() => {
+                    Err(cannot("it is a link that leads nowhere".to_owned()))
+                }
                 NotFound | NotADirectory => Ok(None),
                 _ => Err(cannot(error.to_string())),
             };
@@ -274,19 +291,25 @@ fn foreign_files(folder: &Path, extension: &str) -> Result<Vec<Text>, Outcome> {
     Ok(texts)
 }
 
-/// A preset of the user's or the machine's own.
-fn own_preset(folders: &[PathBuf], name: &str) -> Option<(String, String)> {
-    let fit =
-        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'));
-    if !fit {
-        return None;
+/// A preset of the machine's own, or else of the user's; no variable leads to others.
+fn own_preset(settings: Option<&PathBuf>, name: &str) -> Result<Option<Text>, BadPolicy> {
+    let fit = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    if name.is_empty() || !name.chars().all(fit) {
+        return Ok(None);
     }
-    let managed = PathBuf::from(MANAGED);
-    let mut folders = folders.iter().chain(std::iter::once(&managed));
-    folders.find_map(|folder| {
-        let text = read(&folder.join(format!("presets/{name}.toml"))).ok().flatten()?;
-        Some((text.file, text.text))
-    })
+    let bad = |file: &Path, outcome: Outcome| {
+        let message = questions::trouble(outcome).message;
+        BadPolicy { file: file.display().to_string(), line: 1, message }
+    };
+    let managed = Path::new(MANAGED).join(format!("presets/{name}.toml"));
+    if let Some(text) = read(&managed).map_err(|outcome| bad(&managed, outcome))? {
+        for path in [&managed, &Path::new(MANAGED).join("presets")] {
+            belongs_to_root(path).map_err(|outcome| bad(&managed, outcome))?;
+        }
+        return Ok(Some(text));
+    }
+    let Some(own) = settings.map(|folder| folder.join(format!("presets/{name}.toml"))) else { return Ok(None) };
+    read(&own).map_err(|outcome| bad(&own, outcome))
 }
 
 /// Of every text and where it came from; also tells versions of presets apart.

@@ -11,12 +11,12 @@ use model::{
 };
 use policy::{LANGUAGES, Owner, Policy};
 
-use super::{Loaded, Trust, config_folders, load, project, read_existing, recorded};
+use super::{Loaded, Trust, config_folders, load, project_files, read_existing, recorded};
 use crate::Engine;
 use crate::survey::by_letter;
 use crate::user::User;
 
-/// Code longer than this is not looked at further: no policy allows it.
+/// How much of a file may be its first line.
 const LONGEST_LINE: u64 = 256;
 
 impl Policies for Engine {
@@ -179,8 +179,8 @@ fn project_file(folder: &Path) -> Result<(Here, PathBuf, super::Text), Trouble> 
         message: format!("cannot find `{}`: {error}", folder.display()),
         fix: "name a project's folder".to_owned(),
     })?;
-    let found = project(&folder).map_err(trouble)?;
-    let (file, text) = found.ok_or_else(|| Trouble {
+    let found = project_files(&folder).map_err(trouble)?;
+    let (file, text) = found.into_iter().next().ok_or_else(|| Trouble {
         message: format!("there is no `{}` in `{}` or above it", super::PROJECT, folder.display()),
         fix: "go to the project, or name its folder".to_owned(),
     })?;

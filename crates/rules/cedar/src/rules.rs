@@ -185,6 +185,10 @@ impl ForeignRules for Rules {
         reasons
     }
 
+    fn speaks_of(&self, action: Action) -> bool {
+        !self.speaking_of(action).silent
+    }
+
     fn count(&self) -> usize {
         self.rules.len()
     }

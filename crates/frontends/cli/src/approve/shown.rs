@@ -71,7 +71,7 @@ fn why(reason: &Reason, width: usize) -> Vec<String> {
 pub fn standing(entries: &[Standing], width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in entries {
-        let Standing { id, rule, action, about, principal, workspaces, on, by } = entry;
+        let Standing { id, rule, action, about, principal, workspaces, exactly: _, on, by } = entry;
         lines.push(format!(
             "{}   {action}, by {} on {}",
             letters::inline(id),

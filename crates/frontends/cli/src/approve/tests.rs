@@ -111,6 +111,7 @@ pub fn standing() -> Standing {
         about: "git push --force origin main".to_owned(),
         principal: "codex for ann".to_owned(),
         workspaces: vec!["/home/ann/project".to_owned()],
+        exactly: "00".to_owned(),
         on: "2026-03-01".to_owned(),
         by: "ann".to_owned(),
     }
