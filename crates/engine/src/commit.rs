@@ -4,7 +4,7 @@ use std::path::Path;
 
 use model::{
     Action, Approval, Change, Changes, Context, Crossing, Envelope, Gatekeeper, Judgement, OpenGate, Principal,
-    Question, Reason, Refusal, Resource, Ruling, Taken, Trouble, agents,
+    Question, Reason, Refusal, Resource, Ruling, Taken, ThingKind, Trouble, agents,
 };
 use policy::{Care, Policy};
 
@@ -44,8 +44,9 @@ impl CommitGate {
 
     /// Says of each change what would become of it.
     pub fn mark(&self, changes: &mut Changes) {
-        for Change { workspace, path, protected, refused, .. } in &mut changes.changes {
-            let Crossing { named, asked: _, never } = self.keeper().at(&workspace.0.join(&path.0));
+        for Change { workspace, path, is, protected, refused, .. } in &mut changes.changes {
+            let folder = is.as_ref().is_none_or(|is| is.kind == ThingKind::Folder);
+            let Crossing { named, asked: _, never } = self.keeper().at(&workspace.0.join(&path.0), folder);
             *protected = protected.take().or(named);
             *refused = refused.take().or(never);
         }
@@ -61,7 +62,8 @@ impl CommitGate {
         for deed in &taken.asked {
             let path = deed.workspace.0.join(&deed.path.0);
             shown.push(("change".to_owned(), path.to_string_lossy().into_owned()));
-            let judgement = self.weigh(&path);
+            // As it was asked about: what is more than that does no harm in a question.
+            let judgement = self.weigh(&path, false);
             reasons.extend(judgement.reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask));
         }
         shown.push(("contents".to_owned(), taken.asked_digest.clone()));
@@ -69,25 +71,29 @@ impl CommitGate {
         engine.ask_a_person(&question, &self.policy)
     }
 
-    fn weigh(&self, path: &Path) -> Judgement {
-        self.policy.weigh(&Envelope {
+    fn weigh(&self, path: &Path, folder: bool) -> Judgement {
+        let envelope = Envelope {
             principal: self.principal.clone(),
             action: Action::Commit,
             resource: Resource::Path(path.to_string_lossy().into_owned()),
             context: self.context.clone(),
-        })
+        };
+        // A link in the place of a folder brings everything that rules on what is in that folder are about.
+        if folder { self.policy.weigh(&envelope) } else { self.policy.weigh_around(&envelope) }
     }
 }
 
 impl Gatekeeper for CommitGate {
-    fn at(&self, path: &Path) -> Crossing {
-        let judgement = self.weigh(path);
+    fn at(&self, path: &Path, folder: bool) -> Crossing {
+        let judgement = self.weigh(path, folder);
         let reason = &judgement.reasons[0];
         let place = if reason.place.is_empty() { String::new() } else { format!(" ({})", reason.place) };
         let said = format!("{}; rule: {}{place}", reason.why, reason.rule);
         let text = path.to_string_lossy();
-        let protected =
-            |pattern: &&policy::PathPattern| pattern.matches(&text, &self.context.workspaces, Care::Forgiving);
+        let protected = |pattern: &&policy::PathPattern| {
+            pattern.matches(&text, &self.context.workspaces, Care::Forgiving)
+                || !folder && pattern.is_below(&text, &self.context.workspaces)
+        };
         let named = self.policy.protect().find(protected);
         Crossing {
             named: named.map(|pattern| format!("`{}` is listed under `files.protect`", pattern.written)),

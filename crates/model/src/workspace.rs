@@ -204,7 +204,8 @@ pub struct Taking {
 
 /// Has a say in each path at the commit gate, besides what the gate knows by itself.
 pub trait Gatekeeper {
-    fn at(&self, path: &Path) -> Crossing;
+    /// `folder`: it is one, or is gone; else something stands where a folder could.
+    fn at(&self, path: &Path, folder: bool) -> Crossing;
 }
 
 /// What a gatekeeper says, each with the reason; nothing where it is free.
@@ -221,7 +222,7 @@ pub struct Crossing {
 pub struct OpenGate;
 
 impl Gatekeeper for OpenGate {
-    fn at(&self, _: &Path) -> Crossing {
+    fn at(&self, _: &Path, _: bool) -> Crossing {
         Crossing::default()
     }
 }

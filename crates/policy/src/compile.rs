@@ -443,11 +443,21 @@ impl Compiler<'_> {
         if why.trim().is_empty() {
             return Err(self.bad(&span, format!("the rule `{id}` does not say why; whoever it stops will ask")));
         }
+        self.within_bounds(&when)?;
         let actions = self.actions_of(&when, &id, &span)?;
         let conditions = self.conditions(&when, &id, &actions, &span)?;
         let rule = Rule { id, place: self.place(&span), actions, conditions, then, why };
         // Presets are tried by tests, once; everybody else's examples each time.
         if self.owner != Owner::Preset {
+            if let Some(long) = matches
+                .iter()
+                .chain(&passes)
+                .enumerate()
+                .find(|(number, one)| *number >= MOST_EXAMPLES || one.get_ref().len() > LONGEST_EXAMPLE)
+            {
+                let message = format!("a rule has at most {MOST_EXAMPLES} examples of {LONGEST_EXAMPLE} bytes");
+                return Err(self.bad(&long.1.span(), message));
+            }
             for (list, wanted) in [(&matches, true), (&passes, false)] {
                 for example in list {
                     examples::check(&rule, example.get_ref(), wanted, self.roots)
@@ -470,6 +480,22 @@ impl Compiler<'_> {
             }
             id => Ok(id.clone()),
         }
+    }
+
+    fn within_bounds(&self, when: &file::When) -> Result<(), BadPolicy> {
+        let few = [
+            &when.action, &when.agent, &when.program, &when.fed_by, &when.path, &when.host, &when.name, &when.language,
+        ];
+        let lists = few.into_iter().map(|few| &few.0).chain([&when.args, &when.without]);
+        for list in lists {
+            let odd =
+                |(number, text): &(usize, &Text)| *number >= MOST_SPELLINGS || text.get_ref().len() > LONGEST_SPELLING;
+            if let Some((_, text)) = list.iter().enumerate().find(odd) {
+                let message = format!("a list has at most {MOST_SPELLINGS} entries of {LONGEST_SPELLING} bytes");
+                return Err(self.bad(&text.span(), message));
+            }
+        }
+        Ok(())
     }
 
     /// As it is said, or as what is spoken of tells.
@@ -599,6 +625,13 @@ impl Compiler<'_> {
         Ok(conditions)
     }
 }
+
+/// They are tried at every start.
+const MOST_EXAMPLES: usize = 100;
+const LONGEST_EXAMPLE: usize = 4096;
+/// Spellings in one list of a rule, and letters of each.
+const MOST_SPELLINGS: usize = 500;
+const LONGEST_SPELLING: usize = 1000;
 
 /// How ids of what is no `[[rule]]` begin.
 pub const RESERVED: &[&str] = &[

@@ -51,7 +51,7 @@ pub fn envelopes(request: &Request, facts: &Facts) -> Vec<Envelope> {
     let envelope = |action, resource| envelope(facts, action, resource);
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let path = |place: &Place| Resource::Path(place.path.to_string_lossy().into_owned());
-    let mut envelopes = vec![envelope(Action::Exec, Resource::Command(request.command.iter().map(text).collect()))];
+    let mut envelopes = vec![envelope(Action::Exec, Resource::Command(started(request, facts)))];
     for place in &facts.asked {
         let action = if place.access == Access::Read { Action::Read } else { Action::Write };
         envelopes.push(envelope(action, path(place)));
@@ -67,6 +67,36 @@ pub fn envelopes(request: &Request, facts: &Facts) -> Vec<Envelope> {
         envelopes.push(envelope(Action::Gap, Resource::Wall(wall.name().to_owned())));
     }
     envelopes
+}
+
+/// The command as it will be started: with the variables that are set for it, and from where the name leads to unless
+/// that is one of the system's folders.
+fn started(request: &Request, facts: &Facts) -> Vec<String> {
+    let mut words: Vec<String> = request.command.iter().map(|word| spelled(word)).collect();
+    let standard = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"].map(Path::new);
+    let is_standard = facts.program.path.parent().is_some_and(|folder| standard.contains(&folder));
+    if let Some(first) = words.first_mut()
+        && !first.contains('/')
+        && !is_standard
+    {
+        *first = facts.program.path.to_string_lossy().into_owned();
+    }
+    let set = request.environment.iter().filter_map(|(name, value)| {
+        value.as_ref().map(|value| format!("{}={}", name.to_string_lossy(), spelled(value)))
+    });
+    let set: Vec<String> = set.collect();
+    if !set.is_empty() {
+        words = std::iter::once("env".to_owned()).chain(set).chain(words).collect();
+    }
+    words
+}
+
+/// Bytes that are no text are written out: two that differ must not look the same.
+fn spelled(word: &OsStr) -> String {
+    match word.to_str() {
+        Some(text) => text.to_owned(),
+        None => word.as_encoded_bytes().escape_ascii().to_string(),
+    }
 }
 
 fn envelope(facts: &Facts, action: Action, resource: Resource) -> Envelope {
@@ -145,6 +175,7 @@ fn refusal(reasons: &[Reason]) -> Refusal {
 fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reason>) -> Question {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut shown = vec![("command".to_owned(), line(&request.command))];
+    shown.push(("program".to_owned(), text(&facts.program.path)));
     shown.push(("in".to_owned(), text(&facts.start)));
     for place in &facts.workspaces {
         shown.push(("workspace".to_owned(), text(&place.path)));
@@ -156,7 +187,7 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reas
     }
     for (name, value) in &request.environment {
         let said = match value {
-            Some(value) => format!("{}={}", name.to_string_lossy(), value.to_string_lossy()),
+            Some(value) => format!("{}={}", name.to_string_lossy(), spelled(value)),
             None => format!("{} (yours)", name.to_string_lossy()),
         };
         shown.push(("variable".to_owned(), said));
@@ -171,10 +202,10 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reas
 /// As one would type it.
 fn line(words: &[OsString]) -> String {
     let quoted = |word: &OsString| {
-        let word = word.to_string_lossy();
+        let word = spelled(word);
         let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%^".contains(letter);
         match !word.is_empty() && word.chars().all(plain) {
-            true => word.into_owned(),
+            true => word,
             false => format!("'{}'", word.replace('\'', r"'\''")),
         }
     };

@@ -62,30 +62,38 @@ fn wild(pattern: &str, text: &str) -> bool {
     if !text.starts_with(&pattern[..first]) {
         return false;
     }
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut read) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while read < text.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, read));
-                at += 1;
-            }
-            Some(letter) if *letter == '?' || *letter == text[read] => {
-                at += 1;
-                read += 1;
-            }
-            _ => match star {
-                Some((star_at, taken)) => {
-                    star = Some((star_at, taken + 1));
-                    at = star_at + 1;
-                    read = taken + 1;
-                }
-                None => return false,
-            },
-        }
+    // Piece by piece, each as early as possible; the search for a piece is the library's, and takes no detours.
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|start| without_start(text, start)) else { return false };
+    let Some(mut piece) = pieces.next() else { return rest.is_empty() };
+    for next in pieces {
+        let Some(found) = after_first(rest, piece) else { return false };
+        rest = found;
+        piece = next;
     }
-    pattern[at..].iter().all(|letter| *letter == '*')
+    let letters = piece.chars().count();
+    let start = rest.char_indices().rev().nth(letters.saturating_sub(1)).map_or(0, |(at, _)| at);
+    let end = if letters == 0 { "" } else { &rest[start..] };
+    without_start(end, piece).is_some_and(str::is_empty)
+}
+
+/// `?` stands for any one letter.
+fn without_start<'a>(text: &'a str, start: &str) -> Option<&'a str> {
+    let mut letters = text.chars();
+    for known in start.chars() {
+        letters.next().filter(|letter| known == '?' || known == *letter)?;
+    }
+    Some(letters.as_str())
+}
+
+fn after_first<'a>(text: &'a str, piece: &str) -> Option<&'a str> {
+    if !piece.contains('?') {
+        return text.find(piece).map(|at| &text[at + piece.len()..]);
+    }
+    text.char_indices()
+        .map(|(at, _)| at)
+        .chain(std::iter::once(text.len()))
+        .find_map(|at| without_start(&text[at..], piece))
 }
 
 /// A path, and everything below it. `*` stays within a name, `**` is any number of names.
@@ -154,6 +162,28 @@ impl PathPattern {
         workspaces.iter().any(|workspace| {
             let below = path.strip_prefix(workspace.trim_end_matches('/'));
             below.is_some_and(|below| (below.is_empty() || below.starts_with('/')) && self.covers(below, care))
+        })
+    }
+
+    /// Whether what it is about lies below this path: then whatever stands there decides what that is. What may be
+    /// anywhere (`**/x`) is below nothing in particular.
+    pub fn is_below(&self, path: &str, workspaces: &[String]) -> bool {
+        let leads = |path: &str| {
+            let mut fixed = self.names.iter().zip(&self.any).take_while(|(_, any)| !**any).map(|(name, _)| name);
+            let mut count = 0;
+            let mut names = path.split('/').filter(|name| !name.is_empty());
+            let all = names.all(|name| {
+                count += 1;
+                fixed.next().is_some_and(|known| known.matches(name, Care::Forgiving))
+            });
+            all && count > 0 && count < self.names.len()
+        };
+        if self.absolute {
+            return leads(path);
+        }
+        workspaces.iter().any(|workspace| {
+            let below = path.strip_prefix(workspace.trim_end_matches('/'));
+            below.is_some_and(|below| below.starts_with('/') && leads(below))
         })
     }
 
@@ -470,6 +500,37 @@ mod tests {
         assert_eq!(matches("-*XPOST", "\"${X}POST\""), Told::Maybe);
         assert_eq!(matches("--data*", "\"$X/health\""), Told::Maybe);
         assert_eq!(matches("-d", "\"$X/health\""), Told::No);
+    }
+
+    #[test]
+    fn wild_letters_stand_for_what_they_say() {
+        fn slowly(pattern: &[char], text: &[char]) -> bool {
+            match (pattern, text) {
+                ([], _) => text.is_empty(),
+                (['*', rest @ ..], _) => (0..=text.len()).any(|at| slowly(rest, &text[at..])),
+                ([known, rest @ ..], [letter, more @ ..]) => (*known == '?' || known == letter) && slowly(rest, more),
+                _ => false,
+            }
+        }
+        // Every pattern and every text of up to five letters.
+        let all = |letters: &[char]| {
+            let mut all = vec![String::new()];
+            for length in 0..5 {
+                let longer: Vec<String> = all
+                    .iter()
+                    .filter(|text| text.chars().count() == length)
+                    .flat_map(|text| letters.iter().map(move |letter| format!("{text}{letter}")))
+                    .collect();
+                all.extend(longer);
+            }
+            all
+        };
+        for pattern in all(&['a', 'ä', '*', '?']) {
+            for text in all(&['a', 'ä']) {
+                let (left, right): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+                assert_eq!(wild(&pattern, &text), slowly(&left, &right), "{pattern} and {text}");
+            }
+        }
     }
 
     #[test]

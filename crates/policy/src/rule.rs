@@ -48,11 +48,18 @@ pub struct Part<'a> {
     pub command: Option<&'a Simple>,
     /// Paths that the command names, and whether each is known as a whole: looked up once, for all rules.
     named: OnceCell<Vec<(String, bool)>>,
+    /// A path stands for everything below it, too.
+    around: bool,
 }
 
 impl<'a> Part<'a> {
     pub fn of(envelope: &'a Envelope, command: Option<&'a Simple>) -> Part<'a> {
-        Part { envelope, command, named: OnceCell::new() }
+        Part { envelope, command, named: OnceCell::new(), around: false }
+    }
+
+    /// The same, where a path stands for everything below it.
+    pub fn around(envelope: &'a Envelope) -> Part<'a> {
+        Part { around: true, ..Part::of(envelope, None) }
     }
 
     fn named(&self, command: &Simple) -> &[(String, bool)] {
@@ -91,7 +98,7 @@ impl Rule {
 
 impl Condition {
     fn holds(&self, part: &Part<'_>, care: Care) -> Told {
-        let Part { envelope, command, named: _ } = part;
+        let Part { envelope, command, named: _, around } = part;
         match self {
             Condition::Agent(names) => {
                 let user = format!("user:{}", envelope.principal.user);
@@ -116,7 +123,11 @@ impl Condition {
             Condition::Path(patterns) => match (&envelope.resource, command) {
                 (Resource::Path(path), _) => {
                     let workspaces = &envelope.context.workspaces;
-                    patterns.iter().any(|pattern| pattern.matches(path, workspaces, care)).into()
+                    let around = *around && care == Care::Forgiving;
+                    let is_it = |pattern: &PathPattern| {
+                        pattern.matches(path, workspaces, care) || around && pattern.is_below(path, workspaces)
+                    };
+                    patterns.iter().any(is_it).into()
                 }
                 (_, Some(command)) => paths(patterns, part, command, care),
                 _ => Told::No,

@@ -25,6 +25,11 @@ impl Policy {
         Judgement::of(self.hear(&Part::of(envelope, None)), || silence(envelope, envelope.resource.to_string()))
     }
 
+    /// The same for a path where something stands in the place of a folder: rules on what is below it are heard as well.
+    pub fn weigh_around(&self, envelope: &Envelope) -> Judgement {
+        Judgement::of(self.hear(&Part::around(envelope)), || silence(envelope, envelope.resource.to_string()))
+    }
+
     fn weigh_command(&self, envelope: &Envelope) -> Judgement {
         // Where every voice says yes to whatever comes, nobody needs to know what it is.
         if !self.voices.iter().any(Voice::is_particular) {
@@ -47,7 +52,7 @@ impl Policy {
             reasons.extend(heard);
             reasons.extend(self.inline_code(envelope, command));
         }
-        if !unclear.is_empty() {
+        if !unclear.is_empty() || commands.is_empty() {
             // Whatever it turns out to be, what holds for every command holds for it.
             reasons.extend(self.hear(&Part::of(envelope, None)));
         }

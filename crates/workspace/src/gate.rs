@@ -52,7 +52,8 @@ pub fn judge<'a>(
     let mut judged = Vec::with_capacity(differences.len());
     for difference in differences {
         let look = || cannot("look at", part.place.join(shown(difference.path)));
-        let crossing = keeper.at(&part.place.join(shown(difference.path)));
+        let folder = difference.is.is_none_or(|is| is.kind() == Kind::Folder);
+        let crossing = keeper.at(&part.place.join(shown(difference.path)), folder);
         let itself = protected::Protection { root: difference.path.to_owned(), reason: "" };
         let (decision, host) = if let Some(reason) = guard::refusal(&difference) {
             (Decision::Refuse(reason.to_owned()), None)

@@ -13,6 +13,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use model::paths::is_within;
 use model::{ForeignRules, Outcome, PolicyFile, RuleLanguage, RuleText};
 use policy::{BadPolicy, Found, LARGEST, Owner, Policy, Project, Source};
 
@@ -124,7 +125,8 @@ pub fn load(
     let projects = projects.iter().zip(&project_folders).map(|((file, text), folder)| Project {
         source: text.source(),
         folder,
-        trusted: trust.covers(file, &text.text),
+        // In one project, it gives nothing to another.
+        trusted: trust.covers(file, &text.text) && workspaces.iter().all(|workspace| is_within(workspace, folder)),
     });
     let mut policy = Policy::assemble(Found {
         home: &home,

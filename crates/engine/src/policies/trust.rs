@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 
 use model::{Outcome, Trouble};
 
-use crate::judge::usage;
-
 /// A line for each: digest, two spaces, path. In the user's folder of policies.
 const FILE: &str = "trusted";
 /// A path with a line break could forge a line.
@@ -21,14 +19,7 @@ pub struct Trust {
 impl Trust {
     pub fn read(folders: &[PathBuf]) -> Result<Trust, Outcome> {
         let Some(file) = place(folders) else { return Ok(Trust::default()) };
-        let text = match std::fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Trust::default()),
-            Err(error) => {
-                let message = format!("cannot read whom you trust, `{}`: {error}", file.display());
-                return Err(usage(message, "make it readable, or remove it"));
-            }
-        };
+        let Some(super::Text { text, .. }) = super::read(&file)? else { return Ok(Trust::default()) };
         let line = |line: &str| line.split_once("  ").map(|(digest, path)| (digest.to_owned(), path.to_owned()));
         Ok(Trust { lines: text.lines().filter_map(line).collect() })
     }

@@ -11,6 +11,8 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_limit_is_a_ceiling", ceilings),
     ("a_claimed_name_only_narrows", names),
     ("a_command_is_judged_in_all_its_disguises", disguises),
+    ("what_an_allowed_name_leads_to_counts", led_elsewhere),
+    ("a_claimed_name_brings_no_yes", claimed),
 ];
 
 fn flags(who: Who) -> Result<(), String> {
@@ -117,4 +119,46 @@ fn disguises(who: Who) -> Result<(), String> {
         desk.expect(&["run", "--", "bash", "-c", &format!("{line}\ntest -e x")], 0, "added")?;
     }
     Ok(())
+}
+
+fn led_elsewhere(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.put("evil/ls", "#!/bin/sh\necho evil\n")?;
+    let evil = desk.project.work.join("evil");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(evil.join("ls"), mode).map_err(|error| error.to_string())?;
+    let path = format!("{}:/usr/bin:/bin", evil.display());
+    let assigned = format!("PATH={path}");
+    // Without a policy, these start it.
+    let mut there = desk.project.command(["run", "-q", "--", "ls"]);
+    let said = there.env("PATH", &path).output().map_err(|error| error.to_string())?;
+    if said.stdout != b"evil\n" {
+        return Err(format!("the control failed: {said:?}"));
+    }
+    desk.policy(&format!("extends = [\"locked\"]\n{NOBODY_ANSWERS}"))?;
+    desk.expect(&["run", "--", "ls"], 0, "")?;
+    let mut there = desk.project.command(["run", "--", "ls"]);
+    expected(there.env("PATH", &path), 122, "nobody answered")?;
+    for value in [assigned.as_str(), "LD_PRELOAD=./x.so", "GIT_EXTERNAL_DIFF=./x"] {
+        desk.expect(&["run", "--env", value, "--", "ls"], 122, "nobody answered")?;
+    }
+    Ok(())
+}
+
+fn claimed(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let rule = |name: &str| {
+        format!(
+            "[defaults]\nexec = \"ask\"\n[[rule]]\nwhen = {{ action = \"exec\", agent = \"{name}\" }}\n\
+             then = \"allow\"\nwhy = \"it is known\"\n{NOBODY_ANSWERS}"
+        )
+    };
+    desk.policy(&rule("good"))?;
+    desk.expect(&["run", "--agent", "good", "--", "true"], 122, "nobody answered")?;
+    let mut two = desk.project.command(["run", "--agent", "good", "--", "true"]);
+    expected(two.env("AI_AGENT", "bad"), 123, "rule: agent.name")?;
+    // The user is known from the kernel.
+    let user = if who == Who::Root { "root" } else { belljar_testkit::contestant::TEST_USER };
+    desk.policy(&rule(&format!("user:{user}")))?;
+    desk.expect(&["run", "--agent", "good", "--", "true"], 0, "").map(|_| ())
 }

@@ -10,6 +10,7 @@ use crate::desk::Desk;
 pub const ALL: &[(&str, Check)] = &[
     ("a_policy_that_cannot_be_understood_stops_everything", cannot_be_understood),
     ("a_policy_that_is_no_file_stops_everything", no_file),
+    ("a_policy_that_leads_nowhere_stops_everything", leads_nowhere),
 ];
 
 /// The text, and what must be said of it.
@@ -36,6 +37,11 @@ const BAD: &[(&str, &str)] = &[
         "can never hold",
     ),
     ("version = 1\n\u{0}", "belljar.toml:2:"),
+    ("version = 1\nextends = [\"locked\", \"open\"]\n", "are both levels"),
+    (
+        "version = 1\n[[rule]]\nid = \"defaults.exec\"\nwhen = { program = \"a\" }\nthen = \"deny\"\nwhy = \"b\"\n",
+        "a name of belljar's own",
+    ),
 ];
 
 fn cannot_be_understood(who: Who) -> Result<(), String> {
@@ -44,14 +50,28 @@ fn cannot_be_understood(who: Who) -> Result<(), String> {
     let tables = format!("version = 1\n[{}a]\n", "a.".repeat(20_000));
     let long = format!("version = 1\n# {}\n", "x".repeat(2 << 20));
     let bad = BAD.iter().map(|(text, said)| ((*text).to_owned(), *said));
+    let slow = format!(
+        "version = 1\n[[rule]]\nwhen = {{ program = \"*{}b\" }}\nthen = \"deny\"\nwhy = \"b\"\npasses = [\"{}\"]\n",
+        "a".repeat(100_000),
+        "a".repeat(200_000)
+    );
+    let slow = (slow, "belljar.toml:3: a list has at most");
     let nasty =
         [(deep, "belljar.toml:2:"), (tables, "belljar.toml"), (long, "belljar.toml`: it is larger than 1048576 bytes")];
-    for (text, said) in bad.chain(nasty) {
+    for (text, said) in bad.chain(nasty).chain([slow]) {
         desk.put("belljar.toml", &text)?;
         desk.expect(&["run", "--", "touch", "ran"], 125, said)?;
     }
     desk.put("belljar.toml", "version = 1\n")?;
     desk.expect(&["run", "--", "touch", "ran"], 0, "1 added").map(|_| ())
+}
+
+/// A link that leads nowhere is no reason to go without.
+fn leads_nowhere(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    std::os::unix::fs::symlink("/nowhere", desk.project.work.join("belljar.toml"))
+        .map_err(|error| error.to_string())?;
+    desk.expect(&["run", "--", "true"], 125, "leads nowhere").map(|_| ())
 }
 
 fn no_file(who: Who) -> Result<(), String> {

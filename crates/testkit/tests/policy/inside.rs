@@ -5,13 +5,15 @@ use std::fs;
 use belljar_testkit::Who;
 use belljar_testkit::twice::Check;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, expected};
 
 pub const ALL: &[(&str, Check)] = &[
     ("a_guest_in_the_real_files_cannot_change_their_policy", cannot_change),
     ("a_guest_in_a_layer_changes_only_its_own_view", own_view),
     ("a_guest_cannot_reach_what_the_user_obeys", cannot_reach),
     ("a_guest_that_adds_a_policy_gains_nothing", adds_one),
+    ("a_nearer_policy_does_not_silence_one_above", nearer),
+    ("trust_in_one_project_is_none_in_another", another),
 ];
 
 const STRICT: &str = "version = 1\n[defaults]\nexec = \"allow\"\n[[rule]]\nwhen = { program = \"touch\" }\nthen = \"deny\"\nwhy = \"no\"\n";
@@ -96,5 +98,38 @@ fn adds_one(who: Who) -> Result<(), String> {
     match sees(&desk)?.as_str() {
         "[]\n" => Ok(()),
         other => Err(format!("a file that changed since it was trusted still gives: {other}")),
+    }
+}
+
+fn nearer(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.put("belljar.toml", STRICT)?;
+    desk.put("sub/x", "")?;
+    let make = "echo 'version = 1' > sub/belljar.toml";
+    desk.expect(&["run", "--workspace-mode", "direct", "--", "sh", "-c", make], 0, "")?;
+    let mut below = desk.project.command(["run", "--", "touch", "x"]);
+    expected(below.current_dir(desk.project.work.join("sub")), 123, "rule: rule.1").map(|_| ())
+}
+
+fn another(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy("[defaults]\nenvironment = \"deny\"\n")?;
+    desk.put("a/belljar.toml", "version = 1\n[environment]\npass = [\"SECRET\"]\n")?;
+    desk.put("b/x", "")?;
+    let [a, b] = ["a", "b"].map(|name| desk.project.work.join(name));
+    let mut trust = desk.project.command(["policy", "trust"]);
+    expected(trust.current_dir(&a), 0, "")?;
+    let sees = |words: &[&str]| -> Result<String, String> {
+        let mut command = desk.project.command(words);
+        let said = command.env("SECRET", "hunter2").current_dir(&b).output().map_err(|error| error.to_string())?;
+        Ok(String::from_utf8_lossy(&said.stdout).into_owned())
+    };
+    let script = ["--", "sh", "-c", "echo \"[$SECRET]\""];
+    let [a, b] = [&a, &b].map(|path| path.display().to_string());
+    let alone = sees(&[&["run", "-q", "--workspace", &a], &script[..]].concat())?;
+    let both = sees(&[&["run", "-q", "--workspace", &b, "--workspace", &a], &script[..]].concat())?;
+    match (alone.as_str(), both.as_str()) {
+        ("[hunter2]\n", "[]\n") => Ok(()),
+        other => Err(format!("alone, and with another: {other:?}")),
     }
 }

@@ -12,6 +12,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("nobody_asks_more_often_than_they_may", often),
     ("nobody_has_more_at_once_than_they_may", at_once),
     ("what_cannot_be_counted_is_not_allowed", not_counted),
+    ("two_limits_of_one_name_both_hold", two),
 ];
 
 fn often(who: Who) -> Result<(), String> {
@@ -60,4 +61,13 @@ fn not_counted(who: Who) -> Result<(), String> {
     };
     put().map_err(|error| error.to_string())?;
     desk.expect(&["run", "--", "true"], 125, "must be counted").map(|_| ())
+}
+
+fn two(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy("[[agent]]\nname = \"*\"\nrate = \"1000/s\"\n[[agent]]\nname = \"*\"\nrate = \"3/h\"\n")?;
+    for _ in 0..3 {
+        desk.expect(&["run", "--", "true"], 0, "")?;
+    }
+    desk.expect(&["run", "--", "true"], 123, "asked 3 times").map(|_| ())
 }

@@ -14,10 +14,11 @@ use libtest_mimic::Trial;
 use crate::desk::expected;
 
 pub fn trials() -> Vec<Trial> {
-    let all: [(&str, twice::Check); 3] = [
+    let all: [(&str, twice::Check); 4] = [
         ("nothing_widens_what_is_managed", managed),
         ("a_managed_policy_that_others_can_write_is_none", writable),
         ("no_variable_leads_past_the_users_policy", variables),
+        ("a_managed_preset_is_the_machines", presets),
     ];
     // A namespace of mounts needs root to be made; who asks in it is root, too.
     all.into_iter()
@@ -138,4 +139,24 @@ fn variables(_: Who) -> Result<(), String> {
         "[]" => Ok(()),
         other => Err(format!("a list of trust from elsewhere counted: {other}")),
     }
+}
+
+fn presets(_: Who) -> Result<(), String> {
+    let machine = Machine::new()?;
+    let touch = ["run", "--", "touch", "x"];
+    machine.put("etc/belljar/policy.toml", "extends = [\"corp\"]\n")?;
+    machine.put("etc/belljar/presets/corp.toml", TOUCH)?;
+    expected(&mut machine.belljar(&touch), 123, "no touching")?;
+    machine.put("home/.config/belljar/presets/corp.toml", "extends = [\"open\"]\n")?;
+    machine.put("config/belljar/presets/corp.toml", "extends = [\"open\"]\n")?;
+    expected(&mut machine.belljar(&touch), 123, "no touching")?;
+    let config = machine.folder().join("config");
+    expected(machine.belljar(&touch).env("XDG_CONFIG_HOME", &config), 123, "no touching")?;
+    // Nor does another folder for state begin a new count.
+    machine.put("etc/belljar/policy.toml", "[[agent]]\nname = \"*\"\nrate = \"2/h\"\n")?;
+    for (number, code) in [0, 0, 123].into_iter().enumerate() {
+        let state = machine.folder().join(format!("state{number}"));
+        expected(machine.belljar(&["run", "--", "true"]).env("XDG_STATE_HOME", state), code, "")?;
+    }
+    Ok(())
 }

@@ -12,6 +12,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_link_to_a_denied_folder_is_that_folder", links),
     ("a_twin_of_a_denied_name_is_denied", twins),
     ("where_one_is_does_not_widen_what_one_may", elsewhere),
+    ("a_link_in_the_place_of_a_folder_is_what_is_in_it", in_its_place),
 ];
 
 fn links(who: Who) -> Result<(), String> {
@@ -74,4 +75,21 @@ fn elsewhere(who: Who) -> Result<(), String> {
     there.current_dir(&other);
     crate::desk::expected(&mut there, 123, "rule: files.workspaces")?;
     desk.expect(&["run", "--cwd", &path, "--", "true"], 123, "rule: files.directory").map(|_| ())
+}
+
+fn in_its_place(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy("[files]\nprotect = [\"ops/**\"]\n[commit]\ndeny = [\"infra/**\", \"locked/keep\"]\n")?;
+    let script = "mkdir other i2 l2 && echo evil > i2/main.tf && echo evil > l2/keep && ln -s i2 infra && ln -s l2 locked && \
+                  ln -s i2 ops && ln -s i2 plain";
+    desk.expect(&["run", "--", "sh", "-c", script], 0, "added")?;
+    desk.say(&["apply"])?;
+    let there = |name: &str| fs::symlink_metadata(desk.project.work.join(name)).is_ok();
+    if !there("plain") {
+        return Err("the control failed: a link that no rule is about was not taken".to_owned());
+    }
+    match ["infra", "locked", "ops"].into_iter().find(|name| there(name)) {
+        Some(name) => Err(format!("{name} was taken")),
+        None => Ok(()),
+    }
 }
