@@ -37,7 +37,9 @@ fn flags(who: Who) -> Result<(), String> {
     for flags in words {
         desk.expect(&run(flags), 123, "rule: defaults.")?;
     }
-    // A value of the asker's own is theirs to give.
+    // A value of the asker's own is theirs to give; but whom it is given to may then start something else.
+    desk.expect(&run(&["--env", "SECRET=mine"]), 122, "nobody answered")?;
+    desk.policy(&format!("extends = [\"balanced\"]\n{NOBODY_ANSWERS}"))?;
     desk.expect(&run(&["--env", "SECRET=mine"]), 0, "").map(|_| ())
 }
 
