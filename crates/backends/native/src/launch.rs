@@ -226,6 +226,7 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
         match wire::receive(raised.wire.as_fd()) {
             // Told first, and once, if it went without having read all of ours.
             Err(error) if before_its_last_words && hung_up(&error) => before_its_last_words = false,
+            Ok(None) if before_its_last_words => before_its_last_words = false,
             Ok(Some((Report::Done { step, nanoseconds }, _))) => {
                 let name = names.get(step as usize).cloned().unwrap_or_default();
                 raised.clock.parts.push((name, nanoseconds));
