@@ -4,6 +4,7 @@
 
 pub mod approvals;
 mod commit;
+mod door;
 mod enclose;
 mod judge;
 mod layers;

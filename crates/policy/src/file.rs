@@ -1,8 +1,9 @@
-//! The form of a policy file, as people write it. What it means is in `compile.rs`.
+//! The form of a policy file, as people write it. What it means is in `compile/`.
 //!
 //! The comments here are what `belljar policy schema` and editors show: they speak to whoever writes a policy.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use model::{Ruling, WorkspaceMode};
 use serde::Deserialize;
@@ -11,8 +12,21 @@ use toml::Spanned;
 #[cfg(test)]
 use schemars::JsonSchema;
 
-/// A text whose place in the file is remembered, for errors.
-pub type Text = Spanned<String>;
+// A text whose place in the file is remembered, for errors. No comment for the schema: there it is a text.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(JsonSchema), schemars(transparent, inline))]
+#[serde(transparent)]
+pub struct Text(#[cfg_attr(test, schemars(with = "String"))] Spanned<String>);
+
+impl Text {
+    pub fn get_ref(&self) -> &String {
+        self.0.get_ref()
+    }
+
+    pub fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+}
 
 /// What may run, what it may do, and who is asked.
 #[derive(Deserialize)]
@@ -24,11 +38,9 @@ pub struct File {
     pub version: Spanned<u32>,
     /// Presets to begin with: a level (`locked`, `balanced` or `open`), languages, agents.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub extends: Vec<Text>,
     /// Rules of presets that shall not hold, by their ids.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub disable: Vec<Text>,
     /// What holds for an action that no rule speaks of.
     #[serde(default)]
@@ -130,23 +142,18 @@ enum Modes {
 pub struct Files {
     /// Where workspaces may be; anywhere, if nothing is named. Globs work: `~/code/*`.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub workspaces: Vec<Text>,
     /// Can be read in every sandbox, where they exist.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub read: Vec<Text>,
     /// Can be changed directly in every sandbox, where they exist.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub write: Vec<Text>,
     /// Can't be seen in any sandbox.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub hide: Vec<Text>,
     /// Changes to these are shown apart and taken only when named. Globs work: `deploy/**`.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub protect: Vec<Text>,
 }
 
@@ -156,7 +163,6 @@ pub struct Files {
 pub struct Environment {
     /// Variables of the asker that every sandbox gets. `*` stands for any letters: `NPM_CONFIG_*`.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub pass: Vec<Text>,
     /// Variables that every sandbox gets with this value.
     #[serde(default)]
@@ -168,28 +174,22 @@ pub struct Environment {
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Ends it after this time: `30s`, `5m`.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub timeout: Option<Text>,
     /// Processors: `2`, `0.5`.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub cpus: Option<Text>,
     /// Processor time of all processes together.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub cpu_time: Option<Text>,
     /// Memory of all processes together: `512M`.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub memory: Option<Text>,
     /// Processes and threads.
     #[cfg_attr(test, schemars(with = "Option<u64>"))]
     pub pids: Option<Spanned<u64>>,
     /// Bytes it may write in each writable place: `8G`.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub disk: Option<Text>,
     /// Files it may have open in one process.
     #[cfg_attr(test, schemars(with = "Option<u64>"))]
     pub files: Option<Spanned<u64>>,
     /// Bytes of output that are passed on.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub output: Option<Text>,
 }
 
@@ -199,14 +199,11 @@ pub struct Limits {
 #[serde(deny_unknown_fields)]
 pub struct Network {
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub allow: Vec<Text>,
     /// A person is asked at the first request.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub ask: Vec<Text>,
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub deny: Vec<Text>,
 }
 
@@ -216,7 +213,6 @@ pub struct Network {
 pub struct Secret {
     /// Where it may go.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub hosts: Vec<Text>,
 }
 
@@ -226,10 +222,8 @@ pub struct Secret {
 pub struct Code {
     /// Languages that may be interpreted; all, if none is named.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub languages: Vec<Text>,
     /// The most bytes of one piece of code: `1M`.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub largest: Option<Text>,
 }
 
@@ -239,11 +233,9 @@ pub struct Code {
 pub struct Isolation {
     /// The weakest kind of wall that will do: `namespaces` (the host's kernel), `user-kernel` (a kernel of its own in
     /// user space), `machine` (a virtual machine).
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub minimum: Option<Text>,
     /// Walls that may be missing.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub accept_gaps: Vec<Text>,
 }
 
@@ -252,18 +244,14 @@ pub struct Isolation {
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Whom it is about: an agent's name or `user:NAME`. `*` stands for any letters.
-    #[cfg_attr(test, schemars(with = "String"))]
     pub name: Text,
     /// All that it may do; everything, if nothing is named.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub actions: Vec<Text>,
     /// Languages that it may have interpreted; all, if none is named.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub languages: Vec<Text>,
     /// How often it may ask: `60/m`, `10/s`, `500/h`.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub rate: Option<Text>,
     /// How many runs it may have at once.
     #[cfg_attr(test, schemars(with = "Option<u64>"))]
@@ -275,11 +263,9 @@ pub struct Agent {
 #[serde(deny_unknown_fields)]
 pub struct Approvals {
     /// How long a question waits for an answer; then it is a no. `5m` if not said.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub timeout: Option<Text>,
     /// Users who may answer; whoever asks, and root, if none is named.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub approvers: Vec<Text>,
     /// Whether an answer may hold from now on (`--always`). It may, if not said.
     pub always: Option<bool>,
@@ -300,7 +286,6 @@ pub struct Findings {
 #[serde(deny_unknown_fields)]
 pub struct Release {
     /// The most bytes of one file that goes back to the asker.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub largest: Option<Text>,
 }
 
@@ -310,11 +295,9 @@ pub struct Release {
 pub struct Commit {
     /// Paths whose changes a person is asked about, even when they are named.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub ask: Vec<Text>,
     /// Paths whose changes are never taken.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub deny: Vec<Text>,
 }
 
@@ -323,7 +306,6 @@ pub struct Commit {
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// A name for it, for `disable` and for messages; its number, if not said.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub id: Option<Text>,
     pub when: When,
     #[cfg_attr(test, schemars(with = "Rulings"))]
@@ -332,11 +314,9 @@ pub struct Rule {
     pub why: String,
     /// What it is about, checked when the file is read: commands, paths, hosts …
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub matches: Vec<Text>,
     /// What it is not about.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub passes: Vec<Text>,
 }
 
@@ -362,11 +342,9 @@ pub struct When {
     pub other_than: Few,
     /// Arguments that must be there: flags anywhere, other words in this order. `--force|-f` is one or the other.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub args: Vec<Text>,
     /// Arguments that must not be there. A rule that asks or denies is only called off by exactly one of these.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub without: Vec<Text>,
     /// Programs whose output it runs, as in `curl … | sh`.
     #[serde(default)]
@@ -384,7 +362,6 @@ pub struct When {
     #[serde(default)]
     pub language: Few,
     /// More bytes than this.
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub larger_than: Option<Text>,
     /// How the workspace is given: `cow`, `direct`, `readonly`.
     #[cfg_attr(test, schemars(with = "Option<Modes>"))]
@@ -412,8 +389,8 @@ impl<'de> Deserialize<'de> for Few {
         let value = Spanned::<OneOrList>::deserialize(deserializer)?;
         let span = value.span();
         Ok(Few(match value.into_inner() {
-            OneOrList::One(text) => vec![Spanned::new(span, text)],
-            OneOrList::List(texts) => texts.into_iter().map(|text| Spanned::new(span.clone(), text)).collect(),
+            OneOrList::One(text) => vec![Text(Spanned::new(span, text))],
+            OneOrList::List(texts) => texts.into_iter().map(|text| Text(Spanned::new(span.clone(), text))).collect(),
         }))
     }
 }

@@ -165,6 +165,41 @@ impl Condition {
             Condition::Mode(mode) => (envelope.context.workspace_mode == *mode).into(),
         }
     }
+
+    /// Whether there is such a thing in envelopes of this action: a rule that never holds is a hole.
+    pub fn can_hold(&self, action: Action) -> bool {
+        use Action::{Code, Commit, Connect, Environment, Exec, Gap, Read, Release, SecretUse, Write};
+        match self {
+            Condition::Agent(_) | Condition::Mode(_) => true,
+            Condition::Program(_) | Condition::Subcommand(_) | Condition::OtherThan(_) => action == Exec,
+            Condition::Arguments(_) | Condition::Without(_) => action == Exec,
+            Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
+            Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
+            Condition::Host(_) => matches!(action, Connect | SecretUse),
+            Condition::Name(_) => matches!(action, Environment | Gap | SecretUse | Release),
+            Condition::Language(_) | Condition::LanguageIsNot(_) => action == Code,
+            Condition::LargerThan(_) => matches!(action, Code | Release),
+        }
+    }
+
+    pub fn key(&self) -> &'static str {
+        match self {
+            Condition::Agent(_) => "agent",
+            Condition::Program(_) => "program",
+            Condition::Subcommand(_) => "subcommand",
+            Condition::OtherThan(_) => "other_than",
+            Condition::Arguments(_) => "args",
+            Condition::Without(_) => "without",
+            Condition::FedBy(_) => "fed_by",
+            Condition::Writes(_) => "writes",
+            Condition::Path(_) => "path",
+            Condition::Host(_) => "host",
+            Condition::Name(_) => "name",
+            Condition::Language(_) | Condition::LanguageIsNot(_) => "language",
+            Condition::LargerThan(_) => "larger_than",
+            Condition::Mode(_) => "workspace_mode",
+        }
+    }
 }
 
 /// Variables that only change how things look.

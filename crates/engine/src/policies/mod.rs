@@ -3,6 +3,7 @@
 //! Where they lie is not for whoever asks to choose. The user's policy is looked for in the home that the user record
 //! names; a variable (`XDG_CONFIG_HOME`, `HOME`) can add another, which is heard as well, but can't take that one away.
 
+mod code;
 mod questions;
 pub use questions::trouble;
 pub mod recorded;

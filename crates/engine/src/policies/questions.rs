@@ -2,22 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use model::{
     Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Outcome, Policies, Principal, Remark,
     Replay, Resource, Said, Trouble, agents,
 };
-use policy::{LANGUAGES, Owner, Policy};
+use policy::{Owner, Policy};
 
-use super::{Loaded, Trust, config_folders, load, project_files, read_existing, recorded};
+use super::{Loaded, Trust, code, config_folders, load, project_files, read_existing, recorded};
 use crate::Engine;
 use crate::survey::by_letter;
 use crate::user::User;
-
-/// How much of a file may be its first line.
-const LONGEST_LINE: u64 = 256;
 
 impl Policies for Engine {
     fn check(&self, asked: &Check, agent: Option<&str>, candidate: Option<&Path>) -> Result<Checked, Trouble> {
@@ -153,13 +149,8 @@ impl Policies for Engine {
 
 /// Whoever asks for more can't grant it to themselves.
 fn may_trust() -> Result<(), Trouble> {
-    let who = if agents::is_inside(std::env::vars_os()) {
-        "a process inside a sandbox".to_owned()
-    } else if let Some(agent) = agents::detected(std::env::vars_os()) {
-        format!("the agent {agent}")
-    } else {
-        return Ok(());
-    };
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let Some(who) = agents::no_person(&environment) else { return Ok(()) };
     Err(Trouble {
         message: format!("{who} may not trust a project's policy"),
         fix: "do it in a terminal of your own".to_owned(),
@@ -217,7 +208,7 @@ impl Here {
                 let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
                 (Action::Exec, Resource::Command(words))
             }
-            Check::Code { file, language } => (Action::Code, code(&self.full(file), language.as_deref())?),
+            Check::Code { file, language } => (Action::Code, code::look(&self.full(file), language.as_deref())?),
             Check::Read(path) => (Action::Read, Resource::Path(text(&real(&self.full(path))))),
             Check::Write(path) => (Action::Write, Resource::Path(text(&real(&self.full(path))))),
             Check::Commit(path) => (Action::Commit, Resource::Path(text(&real(&self.full(path))))),
@@ -242,76 +233,6 @@ fn real(path: &Path) -> PathBuf {
     });
     // `join` of nothing leaves a slash at the end.
     found.map_or_else(|| path.to_owned(), |path| by_letter(&path))
-}
-
-fn code(file: &Path, said: Option<&str>) -> Result<Resource, Trouble> {
-    let cannot = |error: std::io::Error| Trouble {
-        message: format!("cannot read `{}`: {error}", file.display()),
-        fix: "name a file with code".to_owned(),
-    };
-    if let Some(said) = said
-        && !LANGUAGES.contains(&said)
-    {
-        return Err(Trouble {
-            message: format!("`{}` is no language", said.escape_debug()),
-            fix: format!("the languages are: {}", LANGUAGES.join(", ")),
-        });
-    }
-    let opened = std::fs::File::open(file).map_err(cannot)?;
-    let bytes = opened.metadata().map_err(cannot)?.len();
-    let mut start = Vec::new();
-    opened.take(LONGEST_LINE).read_to_end(&mut start).map_err(cannot)?;
-    let language = said.or_else(|| by_name(file)).or_else(|| by_first_line(&start));
-    Ok(Resource::Code { language: language.map(str::to_owned), bytes })
-}
-
-fn by_name(file: &Path) -> Option<&'static str> {
-    Some(match file.extension()?.to_str()? {
-        "py" | "pyi" => "python",
-        "js" | "mjs" | "cjs" | "jsx" => "node",
-        "ts" | "mts" | "cts" | "tsx" => "typescript",
-        "sh" | "bash" => "shell",
-        "fish" => "fish",
-        "rb" => "ruby",
-        "pl" | "pm" => "perl",
-        "php" => "php",
-        "lua" => "lua",
-        "go" => "go",
-        "rs" => "rust",
-        "java" => "java",
-        "r" | "R" => "r",
-        "jl" => "julia",
-        "ex" | "exs" => "elixir",
-        "awk" => "awk",
-        _ => return None,
-    })
-}
-
-/// `#!/usr/bin/env python3` and the like.
-fn by_first_line(start: &[u8]) -> Option<&'static str> {
-    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let line = std::str::from_utf8(line).ok()?;
-    let mut words = line.split_whitespace();
-    let mut program = words.next()?.rsplit('/').next()?;
-    if program == "env" {
-        program = words.find(|word| !word.starts_with('-') && !word.contains('='))?.rsplit('/').next()?;
-    }
-    Some(match program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.') {
-        "python" | "pypy" => "python",
-        "node" | "nodejs" | "bun" => "node",
-        "deno" | "tsx" | "ts-node" => "typescript",
-        "sh" | "bash" | "dash" | "zsh" | "ksh" => "shell",
-        "fish" => "fish",
-        "ruby" => "ruby",
-        "perl" => "perl",
-        "php" => "php",
-        "lua" | "luajit" => "lua",
-        "Rscript" => "r",
-        "julia" => "julia",
-        "elixir" => "elixir",
-        "awk" | "gawk" | "mawk" => "awk",
-        _ => return None,
-    })
 }
 
 fn read_recorded(here: &Here, recording: Option<&Path>) -> Result<Vec<(String, Envelope)>, Trouble> {

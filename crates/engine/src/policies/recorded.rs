@@ -19,8 +19,9 @@ pub fn files() -> Vec<PathBuf> {
 
 /// Nobody's safety rests on this, so a run does not end for want of it; but it is said.
 pub fn write(envelopes: &[Envelope], watch: &dyn Watch) {
-    let [old, file] = files().try_into().unwrap_or_default();
-    if let Err(error) = append(envelopes, &file, &old) {
+    let files = files();
+    let [old, file] = files.as_slice() else { return };
+    if let Err(error) = append(envelopes, file, old) {
         watch.warn(&format!("cannot keep what was asked for `belljar policy test`: {error}"));
     }
 }

@@ -1,5 +1,7 @@
 //! The form of a file → what it means. Most sections are short ways to write rules.
 
+mod rule;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
@@ -7,18 +9,16 @@ use std::time::Duration;
 use model::{Action, Asked, Ruling, Strength, Wall};
 use toml::Spanned;
 
-use crate::examples;
 use crate::file::{self, File, Text};
-use crate::pattern::{ArgumentPattern, Glob, HostPattern, PathPattern, Roots};
+use crate::pattern::{Glob, HostPattern, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
 use crate::rule::{Condition, Rule};
 use crate::sheet::{AgentTerms, ApprovalTerms, Rate, Sheet};
-use crate::subcommand::Subcommand;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Comes with belljar, or is kept beside the user's or the machine's own policy.
+    /// Comes with belljar.
     Preset,
     Managed,
     User,
@@ -85,6 +85,8 @@ pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -
     }
     Ok(sheet)
 }
+
+pub use rule::{RESERVED, unnamed};
 
 struct Compiler<'a> {
     source: Source<'a>,
@@ -379,7 +381,7 @@ impl Compiler<'_> {
         let file::Approvals { timeout, approvers, always } = approvals;
         let said = timeout.is_some() || !approvers.is_empty() || always.is_some();
         if said && self.owner == Owner::Project {
-            let span = timeout.iter().chain(approvers).next().map_or(0..0, Spanned::span);
+            let span = timeout.iter().chain(approvers).next().map_or(0..0, Text::span);
             let message = "who is asked is not for a project's file; put `[approvals]` in your own policy";
             return Err(self.bad(&span, message));
         }
@@ -432,216 +434,6 @@ impl Compiler<'_> {
             why,
         });
     }
-
-    fn rule(&self, number: usize, written: Spanned<file::Rule>) -> Result<Rule, BadPolicy> {
-        let span = written.span();
-        let file::Rule { id, when, then, why, matches, passes } = written.into_inner();
-        let id = match id {
-            Some(id) => self.id(&id)?,
-            None => unnamed(number),
-        };
-        if why.trim().is_empty() {
-            return Err(self.bad(&span, format!("the rule `{id}` does not say why; whoever it stops will ask")));
-        }
-        self.within_bounds(&when)?;
-        let actions = self.actions_of(&when, &id, &span)?;
-        let conditions = self.conditions(&when, &id, &actions, &span)?;
-        let rule = Rule { id, place: self.place(&span), actions, conditions, then, why };
-        // Presets are tried by tests, once; everybody else's examples each time.
-        if self.owner != Owner::Preset {
-            if let Some(long) = matches
-                .iter()
-                .chain(&passes)
-                .enumerate()
-                .find(|(number, one)| *number >= MOST_EXAMPLES || one.get_ref().len() > LONGEST_EXAMPLE)
-            {
-                let message = format!("a rule has at most {MOST_EXAMPLES} examples of {LONGEST_EXAMPLE} bytes");
-                return Err(self.bad(&long.1.span(), message));
-            }
-            for (list, wanted) in [(&matches, true), (&passes, false)] {
-                for example in list {
-                    examples::check(&rule, example.get_ref(), wanted, self.roots)
-                        .map_err(|message| self.bad(&example.span(), message))?;
-                }
-            }
-        }
-        Ok(rule)
-    }
-
-    fn id(&self, text: &Text) -> Result<String, BadPolicy> {
-        let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
-        match text.get_ref() {
-            id if id.is_empty() || id.len() > 80 || !id.chars().all(known) => Err(self.bad(
-                &text.span(),
-                format!("`{}` is no id; use up to 80 letters, digits, `.`, `-` and `_`", id.escape_debug()),
-            )),
-            id if RESERVED.iter().any(|reserved| id.starts_with(reserved)) => {
-                Err(self.bad(&text.span(), format!("`{id}` is a name of belljar's own; choose another")))
-            }
-            id => Ok(id.clone()),
-        }
-    }
-
-    fn within_bounds(&self, when: &file::When) -> Result<(), BadPolicy> {
-        let few = [
-            &when.action, &when.agent, &when.program, &when.fed_by, &when.path, &when.host, &when.name, &when.language,
-        ];
-        let lists = few.into_iter().map(|few| &few.0).chain([&when.args, &when.without]);
-        for list in lists {
-            let odd =
-                |(number, text): &(usize, &Text)| *number >= MOST_SPELLINGS || text.get_ref().len() > LONGEST_SPELLING;
-            if let Some((_, text)) = list.iter().enumerate().find(odd) {
-                let message = format!("a list has at most {MOST_SPELLINGS} entries of {LONGEST_SPELLING} bytes");
-                return Err(self.bad(&text.span(), message));
-            }
-        }
-        Ok(())
-    }
-
-    /// As it is said, or as what is spoken of tells.
-    fn actions_of(&self, when: &file::When, id: &str, span: &Range<usize>) -> Result<Vec<Action>, BadPolicy> {
-        if !when.action.0.is_empty() {
-            return self.actions(&when.action.0);
-        }
-        let command = !when.program.0.is_empty()
-            || !when.subcommand.0.is_empty()
-            || !when.other_than.0.is_empty()
-            || !when.args.is_empty()
-            || !when.without.is_empty()
-            || !when.fed_by.0.is_empty()
-            || when.writes.is_some();
-        let told = match () {
-            () if command => Some(Action::Exec),
-            () if !when.host.0.is_empty() => Some(Action::Connect),
-            () if !when.language.0.is_empty() => Some(Action::Code),
-            () => None,
-        };
-        told.map(|action| vec![action]).ok_or_else(|| {
-            self.bad(span, format!("the rule `{id}` does not say what it is about; add `action = \"…\"` to `when`"))
-        })
-    }
-
-    fn subcommands(&self, texts: &[Text]) -> Result<Vec<Subcommand>, BadPolicy> {
-        let read = |text: &Text| Subcommand::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message));
-        texts.iter().map(read).collect()
-    }
-
-    fn conditions(
-        &self,
-        when: &file::When,
-        id: &str,
-        actions: &[Action],
-        span: &Range<usize>,
-    ) -> Result<Vec<Condition>, BadPolicy> {
-        let file::When {
-            action: _,
-            agent,
-            program,
-            subcommand,
-            other_than,
-            args,
-            without,
-            fed_by,
-            writes,
-            path,
-            host,
-            name,
-            language,
-            larger_than,
-            workspace_mode,
-        } = when;
-        let globs = |texts: &[Text]| texts.iter().map(|text| Glob::new(text.get_ref())).collect::<Vec<_>>();
-        let arguments = |texts: &[Text]| -> Result<Vec<ArgumentPattern>, BadPolicy> {
-            let read =
-                |text: &Text| ArgumentPattern::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message));
-            texts.iter().map(read).collect()
-        };
-        let mut conditions = Vec::new();
-        // What costs least is asked first.
-        if let Some(mode) = workspace_mode {
-            conditions.push(Condition::Mode(*mode));
-        }
-        if let Some(writes) = writes {
-            conditions.push(Condition::Writes(*writes));
-        }
-        if !program.0.is_empty() {
-            if let Some(text) = program.0.iter().find(|text| text.get_ref().contains('/')) {
-                let message = format!("`{}`: a program is known by its name alone, without folders", text.get_ref());
-                return Err(self.bad(&text.span(), message));
-            }
-            let names = || program.0.iter().flat_map(|text| text.get_ref().split('|').map(move |name| (text, name)));
-            if let Some((text, _)) = names().find(|(_, name)| name.is_empty()) {
-                let message = format!("`{}` has a program without a name; write `npm|yarn`", text.get_ref());
-                return Err(self.bad(&text.span(), message));
-            }
-            conditions.push(Condition::Program(names().map(|(_, name)| Glob::new(name)).collect()));
-        }
-        if !agent.0.is_empty() {
-            conditions.push(Condition::Agent(globs(&agent.0)));
-        }
-        if !fed_by.0.is_empty() {
-            conditions.push(Condition::FedBy(fed_by.0.iter().map(|text| text.get_ref().clone()).collect()));
-        }
-        if let (true, Some(first)) = (program.0.is_empty(), subcommand.0.iter().chain(&other_than.0).next()) {
-            let message = format!("the rule `{id}` does not say of which program `{}` is", first.get_ref());
-            return Err(self.bad(&first.span(), message));
-        }
-        if !subcommand.0.is_empty() {
-            conditions.push(Condition::Subcommand(self.subcommands(&subcommand.0)?));
-        }
-        if !other_than.0.is_empty() {
-            conditions.push(Condition::OtherThan(self.subcommands(&other_than.0)?));
-        }
-        if !args.is_empty() {
-            conditions.push(Condition::Arguments(arguments(args)?));
-        }
-        if !without.is_empty() {
-            conditions.push(Condition::Without(arguments(without)?));
-        }
-        if !path.0.is_empty() {
-            conditions.push(Condition::Path(path.0.iter().map(|text| self.path(text)).collect::<Result<_, _>>()?));
-        }
-        if !host.0.is_empty() {
-            conditions.push(Condition::Host(host.0.iter().map(|text| self.host(text)).collect::<Result<_, _>>()?));
-        }
-        if !name.0.is_empty() {
-            conditions.push(Condition::Name(globs(&name.0)));
-        }
-        if !language.0.is_empty() {
-            conditions.push(Condition::Language(self.languages(&language.0)?));
-        }
-        if let Some(most) = self.quantity("when.larger_than", larger_than, model::units::bytes)? {
-            conditions.push(Condition::LargerThan(most));
-        }
-        for condition in &conditions {
-            for action in actions {
-                if !condition.can_hold(*action) {
-                    let message =
-                        format!("the rule `{id}` can never hold: `{}` is nothing of `{action}`", condition.key());
-                    return Err(self.bad(span, message));
-                }
-            }
-        }
-        Ok(conditions)
-    }
-}
-
-/// They are tried at every start.
-const MOST_EXAMPLES: usize = 100;
-const LONGEST_EXAMPLE: usize = 4096;
-/// Spellings in one list of a rule, and letters of each.
-const MOST_SPELLINGS: usize = 500;
-const LONGEST_SPELLING: usize = 1000;
-
-/// How ids of what is no `[[rule]]` begin.
-pub const RESERVED: &[&str] = &[
-    "defaults.", "files.", "environment.", "network.", "secrets.", "isolation.", "agent.", "code.", "release.",
-    "commit.", "exec.unclear", "silence", "envelope.", "cedar.",
-];
-
-/// What a rule is called that has no id.
-pub fn unnamed(number: usize) -> String {
-    format!("rule.{}", number + 1)
 }
 
 /// `60/m`: so many in a second, minute, hour or day.
@@ -658,42 +450,5 @@ fn read_rate(text: &str) -> Result<Rate, String> {
     match count.trim().parse::<u64>() {
         Ok(count @ 1..=1_000_000) => Ok(Rate { count, period: Duration::from_secs(seconds) }),
         _ => Err(bad()),
-    }
-}
-
-impl Condition {
-    /// Whether there is such a thing in envelopes of this action: a rule that never holds is a hole.
-    fn can_hold(&self, action: Action) -> bool {
-        use Action::{Code, Commit, Connect, Environment, Exec, Gap, Read, Release, SecretUse, Write};
-        match self {
-            Condition::Agent(_) | Condition::Mode(_) => true,
-            Condition::Program(_) | Condition::Subcommand(_) | Condition::OtherThan(_) => action == Exec,
-            Condition::Arguments(_) | Condition::Without(_) => action == Exec,
-            Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
-            Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
-            Condition::Host(_) => matches!(action, Connect | SecretUse),
-            Condition::Name(_) => matches!(action, Environment | Gap | SecretUse | Release),
-            Condition::Language(_) | Condition::LanguageIsNot(_) => action == Code,
-            Condition::LargerThan(_) => matches!(action, Code | Release),
-        }
-    }
-
-    fn key(&self) -> &'static str {
-        match self {
-            Condition::Agent(_) => "agent",
-            Condition::Program(_) => "program",
-            Condition::Subcommand(_) => "subcommand",
-            Condition::OtherThan(_) => "other_than",
-            Condition::Arguments(_) => "args",
-            Condition::Without(_) => "without",
-            Condition::FedBy(_) => "fed_by",
-            Condition::Writes(_) => "writes",
-            Condition::Path(_) => "path",
-            Condition::Host(_) => "host",
-            Condition::Name(_) => "name",
-            Condition::Language(_) | Condition::LanguageIsNot(_) => "language",
-            Condition::LargerThan(_) => "larger_than",
-            Condition::Mode(_) => "workspace_mode",
-        }
     }
 }
