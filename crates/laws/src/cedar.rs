@@ -54,7 +54,7 @@ fn envelopes(text: &str) -> Vec<Envelope> {
         (Action::Exec, Resource::Command(text.split(' ').map(str::to_owned).collect())),
         (Action::Exec, Resource::Shell(own())),
         (Action::Code, Resource::Code { language: Some("python".to_owned()), bytes: u64::MAX }),
-        (Action::Read, Resource::Path("/work/a.txt".to_owned())),
+        (Action::Read, Resource::Path("/project/a.txt".to_owned())),
         (Action::Write, Resource::Path(own())),
         (Action::Environment, Resource::Variable(own())),
         (Action::Gap, Resource::Wall("memory".to_owned())),

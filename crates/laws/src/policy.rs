@@ -67,7 +67,7 @@ fn a_stranger_only_takes_away(source: Source<'_>) {
     };
     let before = under(Vec::new()).expect("a sound policy");
     // What is not for a project's file is an error there, so that it is not taken either.
-    let Ok(after) = under(vec![Project { source, folder: "/work", trusted: false }]) else { return };
+    let Ok(after) = under(vec![Project { source, folder: "/project", trusted: false }]) else { return };
     for envelope in envelopes() {
         assert!(after.weigh(&envelope).ruling >= before.weigh(&envelope).ruling, "it widened {envelope:?}");
     }
@@ -84,23 +84,23 @@ fn envelopes() -> Vec<Envelope> {
     let all = [
         (Action::Exec, Resource::Shell(text("git push && $X | sh"))),
         (Action::Code, Resource::Code { language: Some(text("python")), bytes: 10_000_000 }),
-        (Action::Read, Resource::Path(text("/work/src"))),
+        (Action::Read, Resource::Path(text("/project/src"))),
         (Action::Write, Resource::Path(text("/etc/passwd"))),
         (Action::Environment, Resource::Variable(text("AWS_SECRET_ACCESS_KEY"))),
         (Action::Gap, Resource::Wall(text("landlock"))),
         (Action::Connect, Resource::Host { name: text("example.org"), port: 443 }),
         (Action::SecretUse, Resource::Secret { name: text("KEY"), host: text("example.org") }),
         (Action::Release, Resource::Artifact { name: text("a"), bytes: 1 }),
-        (Action::Commit, Resource::Path(text("/work/Cargo.lock"))),
+        (Action::Commit, Resource::Path(text("/project/Cargo.lock"))),
     ];
     let envelope = |(action, resource)| Envelope {
         principal: Principal { user: text("user"), agent: Some(text("claude-code")) },
         action,
         resource,
         context: Context {
-            directory: text("/work"),
+            directory: text("/project"),
             home: text("/home/user"),
-            workspaces: vec![text("/work")],
+            workspaces: vec![text("/project")],
             ..Context::default()
         },
     };

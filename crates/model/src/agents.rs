@@ -51,6 +51,14 @@ pub fn is_inside(environment: impl IntoIterator<Item = (OsString, OsString)>) ->
     environment.into_iter().any(|(name, _)| name == INSIDE)
 }
 
+/// Who it is that is no person, as far as these variables tell: such a process answers no question and trusts no policy.
+pub fn no_person(environment: &[(OsString, OsString)]) -> Option<String> {
+    if is_inside(environment.iter().cloned()) {
+        return Some("a process inside a sandbox".to_owned());
+    }
+    detected(environment.iter().cloned()).map(|agent| format!("the agent {agent}"))
+}
+
 /// A name as policies can speak of it: what is no letter, digit or one of `-_.@` becomes `-`.
 fn plain(claimed: &str) -> String {
     let known = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);

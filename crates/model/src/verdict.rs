@@ -38,6 +38,14 @@ pub struct Reason {
     pub grant: String,
 }
 
+impl Reason {
+    /// As whoever asked is told of it.
+    pub fn denied(&self, retry: Retry) -> Denied {
+        let Reason { ruling: _, rule, place, why, action, about, grant } = self.clone();
+        Denied { action, about, rule, place, reason: why, grant, retry }
+    }
+}
+
 /// What all rules together say to an envelope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {

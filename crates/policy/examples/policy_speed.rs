@@ -42,7 +42,7 @@ fn rule(number: usize) -> String {
 
 fn assembled(user: &[&str], project: Option<&str>) -> Policy {
     let source = |text| Source { file: "policy.toml", text };
-    let project = project.map(|text| Project { source: source(text), folder: "/work", trusted: false });
+    let project = project.map(|text| Project { source: source(text), folder: "/project", trusted: false });
     Policy::assemble(Found {
         home: HOME,
         managed: None,
@@ -57,9 +57,9 @@ fn assembled(user: &[&str], project: Option<&str>) -> Policy {
 
 fn envelope(resource: Resource) -> Envelope {
     let context = Context {
-        directory: "/work".to_owned(),
+        directory: "/project".to_owned(),
         home: HOME.to_owned(),
-        workspaces: vec!["/work".to_owned()],
+        workspaces: vec!["/project".to_owned()],
         ..Context::default()
     };
     Envelope { principal: Principal { user: "user".to_owned(), agent: None }, action: Action::Exec, resource, context }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
 use model::{
-    Accepted, Access, Action, Asked, Command, Context, Denied, Envelope, Files, Grant, Limits, Network, Pending, Place,
-    Powers, Question, Reason, Refusal, Request, Resource, Retry, Ruling, Verdict, Wall,
+    Accepted, Access, Action, Asked, Command, Context, Envelope, Files, Grant, Limits, Network, Pending, Place, Powers,
+    Question, Reason, Refusal, Request, Resource, Retry, Ruling, Verdict, Wall,
 };
 
 use crate::credentials;
@@ -73,8 +73,8 @@ pub fn envelopes(request: &Request, facts: &Facts) -> Vec<Envelope> {
 /// that is one of the system's folders.
 fn started(request: &Request, facts: &Facts) -> Vec<String> {
     let mut words: Vec<String> = request.command.iter().map(|word| spelled(word)).collect();
-    let standard = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"].map(Path::new);
-    let is_standard = facts.program.path.parent().is_some_and(|folder| standard.contains(&folder));
+    let folder = facts.program.path.parent().and_then(Path::to_str);
+    let is_standard = folder.is_some_and(|folder| shell::STANDARD.contains(&folder));
     if let Some(first) = words.first_mut()
         && !first.contains('/')
         && !is_standard
@@ -91,11 +91,16 @@ fn started(request: &Request, facts: &Facts) -> Vec<String> {
     words
 }
 
-/// Bytes that are no text are written out: two that differ must not look the same.
+/// For rules: no pattern is of bytes that are no text, so how they are written out matters to nobody.
 fn spelled(word: &OsStr) -> String {
+    word.to_str().map_or_else(|| word.as_encoded_bytes().escape_ascii().to_string(), str::to_owned)
+}
+
+/// For people, as a shell would read it: two words that differ never look the same, text or not.
+fn quoted(word: &OsStr) -> String {
     match word.to_str() {
-        Some(text) => text.to_owned(),
-        None => word.as_encoded_bytes().escape_ascii().to_string(),
+        Some(text) => shell::quoted(text),
+        None => format!("$'{}'", word.as_encoded_bytes().escape_ascii()),
     }
 }
 
@@ -139,15 +144,6 @@ impl Gift {
 
 fn refusal(reasons: &[Reason]) -> Refusal {
     let denials: Vec<&Reason> = reasons.iter().filter(|reason| reason.ruling == Ruling::Deny).collect();
-    let denied = |reason: &&Reason| Denied {
-        action: reason.action,
-        about: reason.about.clone(),
-        rule: reason.rule.clone(),
-        place: reason.place.clone(),
-        reason: reason.why.clone(),
-        grant: reason.grant.clone(),
-        retry: Retry::No,
-    };
     let Some(first) = denials.first() else {
         return Refusal::new(
             "silence",
@@ -162,7 +158,7 @@ fn refusal(reasons: &[Reason]) -> Refusal {
     let place = if first.place.is_empty() { String::new() } else { format!(" ({})", first.place) };
     let hint = format!("what would allow it: {}", first.grant);
     Refusal {
-        denied: denials.iter().map(denied).collect(),
+        denied: denials.iter().map(|reason| reason.denied(Retry::No)).collect(),
         ..Refusal::new(
             &format!("{}{place}", first.rule),
             format!("{} `{}`: {}{others}", first.action, first.about, first.why),
@@ -174,7 +170,8 @@ fn refusal(reasons: &[Reason]) -> Refusal {
 /// Everything that the answer depends on.
 fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reason>) -> Question {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut shown = vec![("command".to_owned(), line(&request.command))];
+    let command: Vec<String> = request.command.iter().map(|word| quoted(word)).collect();
+    let mut shown = vec![("command".to_owned(), command.join(" "))];
     shown.push(("program".to_owned(), text(&facts.program.path)));
     shown.push(("in".to_owned(), text(&facts.start)));
     for place in &facts.workspaces {
@@ -187,7 +184,7 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reas
     }
     for (name, value) in &request.environment {
         let said = match value {
-            Some(value) => format!("{}={}", name.to_string_lossy(), spelled(value)),
+            Some(value) => format!("{}={}", name.to_string_lossy(), quoted(value)),
             None => format!("{} (yours)", name.to_string_lossy()),
         };
         shown.push(("variable".to_owned(), said));
@@ -197,19 +194,6 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reas
     }
     let reasons = reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask).collect();
     Question::new(facts.principal.clone(), shown, reasons, Vec::new(), policy.revision.clone())
-}
-
-/// As one would type it.
-fn line(words: &[OsString]) -> String {
-    let quoted = |word: &OsString| {
-        let word = spelled(word);
-        let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%^".contains(letter);
-        match !word.is_empty() && word.chars().all(plain) {
-            true => word,
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        }
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Result<Grant, Refusal> {

@@ -26,7 +26,7 @@ pub use facts::{Facts, Located};
 pub use judge::{envelopes, judge};
 pub use pattern::{Care, PathPattern};
 pub use policy::{Approving, Found, Policy, Project, Voice};
-pub use presets::{names as preset_names, text as preset};
+pub use presets::names as preset_names;
 pub use reader::{BadPolicy, LARGEST, Source};
 pub use sheet::{AgentTerms, Rate};
 pub use show::lint;

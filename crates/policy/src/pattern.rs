@@ -404,15 +404,15 @@ mod tests {
 
     fn path(pattern: &str, path: &str) -> bool {
         let pattern = PathPattern::read(pattern, ROOTS).expect("a pattern");
-        pattern.matches(path, &["/work".to_owned()], Care::Exact)
+        pattern.matches(path, &["/project".to_owned()], Care::Exact)
     }
 
     #[test]
     fn a_path_covers_itself_and_what_is_below() {
-        assert!(path("src", "/work/src"));
-        assert!(path("src", "/work/src/a/b"));
-        assert!(path("src/", "/work/src/a"));
-        assert!(!path("src", "/work/src2"));
+        assert!(path("src", "/project/src"));
+        assert!(path("src", "/project/src/a/b"));
+        assert!(path("src/", "/project/src/a"));
+        assert!(!path("src", "/project/src2"));
         assert!(!path("src", "/src"));
         assert!(path("/etc", "/etc/passwd"));
         assert!(path("~/x", "/home/a/x/y"));
@@ -420,24 +420,24 @@ mod tests {
 
     #[test]
     fn stars_stay_within_a_name_and_two_do_not() {
-        assert!(path("*.pem", "/work/key.pem"));
-        assert!(!path("*.pem", "/work/a/key.pem"));
-        assert!(path("**/*.pem", "/work/a/b/key.pem"));
-        assert!(path("**/*.pem", "/work/key.pem"));
-        assert!(path("deploy/**", "/work/deploy/a"));
-        assert!(!path("deploy/**", "/work/deploy"));
-        assert!(path("a/**/z", "/work/a/z"));
-        assert!(path("**", "/work/anything"));
+        assert!(path("*.pem", "/project/key.pem"));
+        assert!(!path("*.pem", "/project/a/key.pem"));
+        assert!(path("**/*.pem", "/project/a/b/key.pem"));
+        assert!(path("**/*.pem", "/project/key.pem"));
+        assert!(path("deploy/**", "/project/deploy/a"));
+        assert!(!path("deploy/**", "/project/deploy"));
+        assert!(path("a/**/z", "/project/a/z"));
+        assert!(path("**", "/project/anything"));
         assert!(!path("**", "/elsewhere"));
     }
 
     #[test]
     fn twins_count_where_it_is_about_asking() {
         let pattern = PathPattern::read("deploy/keys", ROOTS).expect("a pattern");
-        let workspaces = ["/work".to_owned()];
-        assert!(pattern.matches("/work/Deploy/KEYS", &workspaces, Care::Forgiving));
-        assert!(pattern.matches("/work/de\u{200b}ploy/keys", &workspaces, Care::Forgiving));
-        assert!(!pattern.matches("/work/Deploy/KEYS", &workspaces, Care::Exact));
+        let workspaces = ["/project".to_owned()];
+        assert!(pattern.matches("/project/Deploy/KEYS", &workspaces, Care::Forgiving));
+        assert!(pattern.matches("/project/de\u{200b}ploy/keys", &workspaces, Care::Forgiving));
+        assert!(!pattern.matches("/project/Deploy/KEYS", &workspaces, Care::Exact));
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn envelope() -> impl Strategy<Value = Envelope> {
         "$X y", "git log && rm x", "python -c 'print(1)'", "echo (", "cargo test", "./git push",
     ];
     let paths: &[&str] =
-        &["/work/src/a", "/data/x", "/work/Cargo.lock", "/home/user/cache/x", "/work/SRC/a", "/etc/hosts"];
+        &["/project/src/a", "/data/x", "/project/Cargo.lock", "/home/user/cache/x", "/project/SRC/a", "/etc/hosts"];
     let action = prop_oneof![
         text(commands).prop_map(|line| (Action::Exec, Resource::Shell(line))),
         text(commands).prop_map(|line| (Action::Exec, Resource::Command(line.split(' ').map(str::to_owned).collect()))),
@@ -153,9 +153,9 @@ fn envelope() -> impl Strategy<Value = Envelope> {
             action,
             resource,
             context: Context {
-                directory: "/work".to_owned(),
+                directory: "/project".to_owned(),
                 home: HOME.to_owned(),
-                workspaces: vec!["/work".to_owned()],
+                workspaces: vec!["/project".to_owned()],
                 workspace_mode,
             },
         },
@@ -170,7 +170,7 @@ fn assembled(managed: Option<&str>, user: Option<&str>, project: Option<(&str, b
         user: user.into_iter().map(source).collect(),
         projects: project
             .into_iter()
-            .map(|(text, trusted)| Project { source: source(text), folder: "/work", trusted })
+            .map(|(text, trusted)| Project { source: source(text), folder: "/project", trusted })
             .collect(),
         presets: &|_| Ok(None),
         foreign: Vec::new(),

@@ -9,7 +9,7 @@ fn read(rule: &str) -> Result<Policy, String> {
 }
 
 fn ruling(policy: &Policy, command: &str) -> Ruling {
-    let context = Context { directory: "/work".to_owned(), home: "/home/user".to_owned(), ..Context::default() };
+    let context = Context { directory: "/project".to_owned(), home: "/home/user".to_owned(), ..Context::default() };
     let resource = Resource::Shell(command.to_owned());
     policy.weigh(&Envelope { principal: Principal::default(), action: Action::Exec, resource, context }).ruling
 }

@@ -16,7 +16,7 @@ mod tree;
 mod word;
 mod words;
 
-pub use simple::{Code, Simple};
+pub use simple::{Code, STANDARD, Simple, quoted};
 pub use word::{Piece, Word};
 
 /// Longer texts are not read.

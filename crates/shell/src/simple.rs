@@ -34,7 +34,7 @@ pub struct Code {
 }
 
 /// Folders where a program is the system's own.
-const STANDARD: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
+pub const STANDARD: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
 
 impl Simple {
     /// The last part of the program's path: `/usr/bin/git` is `git`. `None` if the program is not known.
@@ -64,15 +64,19 @@ pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
             line.push(' ');
         }
         match word {
-            Word::Known(text) if text.is_empty() || text.contains(needs_quotes) => {
-                line.push('\'');
-                line.push_str(&text.replace('\'', r"'\''"));
-                line.push('\'');
-            }
+            Word::Known(text) => line.push_str(&quoted(text)),
             word => line.push_str(word.text()),
         }
     }
     line
+}
+
+/// A word as a person would write it, with quotes where a shell would need them.
+pub fn quoted(word: &str) -> String {
+    match word.is_empty() || word.contains(needs_quotes) {
+        true => format!("'{}'", word.replace('\'', r"'\''")),
+        false => word.to_owned(),
+    }
 }
 
 fn needs_quotes(letter: char) -> bool {

@@ -30,7 +30,8 @@ const PARTS: &[&str] = &[
 
 #[test]
 fn what_bash_starts_was_foreseen() {
-    let Some(bash) = ["/usr/bin/bash", "/bin/bash"].into_iter().find(|path| Path::new(path).exists()) else { return };
+    let bash = ["/usr/bin/bash", "/bin/bash"].into_iter().find(|path| Path::new(path).exists());
+    let bash = bash.expect("bash is there to be asked");
     let folder = std::env::temp_dir().join(format!("belljar-shell-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder to write into");
     let cases = std::env::var("CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300);

@@ -124,7 +124,8 @@ impl Approvals {
         let folder = Folder::made(self.state.as_deref()).map_err(trouble)?;
         question::sweep(&folder);
         session::sweep(&folder);
-        let digest = question::digest(question);
+        // Computed anew: what a question says of itself counts for nothing.
+        let digest = question.compute_digest();
         if let Some(by) = session::answered(&folder, &digest, &approvers) {
             let by = format!("{}, earlier in this session", users.name(by));
             return Ok(Approval { digest: question.digest.clone(), by });
@@ -174,14 +175,8 @@ impl Approvals {
 
     /// Whether the caller may answer at all, whoever it is.
     fn is_no_agent(&self) -> Result<(), Trouble> {
-        let environment = || self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
-        let who = if agents::is_inside(environment()) {
-            "a process inside a sandbox".to_owned()
-        } else if let Some(agent) = agents::detected(environment()) {
-            format!("the agent {agent}")
-        } else {
-            return Ok(());
-        };
+        let environment = self.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
+        let Some(who) = agents::no_person(&environment) else { return Ok(()) };
         Err(Trouble {
             message: format!("{who} may not answer questions"),
             fix: "answer in a terminal of your own".to_owned(),

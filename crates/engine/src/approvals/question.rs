@@ -53,13 +53,6 @@ pub struct Held<'a> {
     _file: std::fs::File,
 }
 
-/// Of everything in a question; the order of fields is the order of its declaration.
-pub fn digest(question: &Question) -> String {
-    // Text and lists of text always can be written; were it not so, no answer would ever fit.
-    let text = serde_json::to_vec(question).unwrap_or_default();
-    blake3::hash(&text).to_hex().to_string()
-}
-
 pub fn park<'a>(folder: &'a Folder, parking: &Parking<'_>) -> Result<Held<'a>, Trouble> {
     let cannot = |error: std::io::Error| unusable(folder.path(), format!("a question can't be written: {error}"));
     let nonce = folder::random::<16>().map_err(|error| cannot(error.into()))?;
@@ -144,7 +137,7 @@ pub fn list(folder: &Folder) -> Result<Vec<Parked>, Trouble> {
     let mut list: Vec<Parked> = ids
         .filter_map(|id| live(folder, id))
         .map(|written| {
-            let digest = digest(&written.question);
+            let digest = written.question.compute_digest();
             parked(written, digest)
         })
         .collect();

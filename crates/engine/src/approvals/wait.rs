@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use model::{Answer, Conversation, Decision, Denied, Person, Question, Refusal, Retry, Trouble, Watch};
+use model::{Answer, Conversation, Decision, Person, Question, Refusal, Retry, Trouble, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::inotify;
 use rustix::io::Errno;
@@ -93,15 +93,7 @@ pub fn until_answered(
 
 /// A no for each reason, so that whoever asked knows what to do about it.
 pub fn refusal(question: &Question, message: String, hint: &str, retry: Retry) -> Refusal {
-    let denied = question.reasons.iter().map(|reason| Denied {
-        action: reason.action,
-        about: reason.about.clone(),
-        rule: reason.rule.clone(),
-        place: reason.place.clone(),
-        reason: reason.why.clone(),
-        grant: reason.grant.clone(),
-        retry,
-    });
+    let denied = question.reasons.iter().map(|reason| reason.denied(retry));
     let rule = question.reasons.first().map_or("approvals", |reason| &reason.rule);
     Refusal { denied: denied.collect(), unanswered: true, ..Refusal::new(rule, message, hint) }
 }

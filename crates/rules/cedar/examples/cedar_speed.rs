@@ -40,7 +40,7 @@ fn policies(count: usize) -> String {
             Action::Exec => format!("resource.program == \"p{number}\" && !resource.arguments.contains(\"--force\")"),
             Action::Code => format!("resource.language == \"l{number}\" && resource.bytes < 100000"),
             Action::Read | Action::Write | Action::Commit => {
-                format!("resource in Path::\"/work/p{number}\" && resource.extension != \"key\"")
+                format!("resource in Path::\"/project/p{number}\" && resource.extension != \"key\"")
             }
             Action::Connect | Action::SecretUse => format!("resource in Domain::\"d{number}.example.org\""),
             Action::Environment | Action::Gap | Action::Release => format!("resource.name like \"N{number}*\""),
@@ -58,9 +58,13 @@ fn questions() -> Vec<(&'static str, Envelope)> {
         principal: Principal { user: "alice".to_owned(), agent: agent.map(str::to_owned) },
         action,
         resource,
-        context: Context { directory: "/work".to_owned(), workspaces: vec!["/work".to_owned()], ..Context::default() },
+        context: Context {
+            directory: "/project".to_owned(),
+            workspaces: vec!["/project".to_owned()],
+            ..Context::default()
+        },
     };
-    let path = Resource::Path("/work/p3/src/deep/down/main.rs".to_owned());
+    let path = Resource::Path("/project/p3/src/deep/down/main.rs".to_owned());
     let host = Resource::Host { name: "a.b.d4.example.org".to_owned(), port: 443 };
     vec![
         ("exec", envelope(None, Action::Exec, words("p0 build --all --quiet"))),

@@ -150,8 +150,8 @@ mod tests {
             for agent in [None, Some("claude-code".to_owned())] {
                 let principal = Principal { user: "alice".to_owned(), agent };
                 let context = model::Context {
-                    directory: "/work".to_owned(),
-                    workspaces: vec!["/work".to_owned(), "/other".to_owned()],
+                    directory: "/project".to_owned(),
+                    workspaces: vec!["/project".to_owned(), "/other".to_owned()],
                     ..Default::default()
                 };
                 let envelope = Envelope { principal, action, resource: resource.clone(), context };
@@ -162,7 +162,7 @@ mod tests {
 
     fn questions() -> Vec<(Action, Resource)> {
         let name = || "a".to_owned();
-        let path = || Resource::Path("/work/a.txt".to_owned());
+        let path = || Resource::Path("/project/a.txt".to_owned());
         vec![
             (Action::Exec, Resource::Command(vec!["/usr/bin/git".to_owned(), "push".to_owned()])),
             (Action::Exec, Resource::Command(Vec::new())),

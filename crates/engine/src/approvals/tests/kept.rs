@@ -31,7 +31,7 @@ fn an_answer_for_the_session_that_nobody_gave_does_not_hold() {
         answer
     });
     let session = crate::approvals::session::current().expect("tests have a session");
-    let digest = crate::approvals::question::digest(&question());
+    let digest = question().compute_digest();
     let name = desk.file("session").join(crate::approvals::session::name(&session, &digest));
     let again = |question: &Question| {
         let (tell, _told) = channel();

@@ -13,13 +13,13 @@ fn policy() -> impl Strategy<Value = String> {
         "principal == Agent::\"codex\", action == Action::\"exec\", resource",
         "principal, action == Action::\"exec\", resource",
         "principal, action in [Action::\"connect\", Action::\"secret.use\"], resource in Domain::\"a.org\"",
-        "principal, action == Action::\"read\", resource in Path::\"/work\"",
+        "principal, action == Action::\"read\", resource in Path::\"/project\"",
         "principal, action, resource is Command",
     ]);
     let condition = prop::sample::select(vec![
         "",
         "when { context.mode == \"cow\" }",
-        "unless { context.directory like \"/work*\" }",
+        "unless { context.directory like \"/project*\" }",
         "when { resource is Command && resource.program == \"git\" }",
         "when { resource is Command && resource.arguments.contains(\"push\") }",
         "when { principal is Agent && principal.user == User::\"alice\" }",
@@ -37,7 +37,7 @@ fn question() -> impl Strategy<Value = Envelope> {
         exec("make"),
         connect("x.a.org", 443),
         connect("b.org", 80),
-        path(Action::Read, "/work/a"),
+        path(Action::Read, "/project/a"),
         path(Action::Write, "/etc/a"),
         ask(Action::Code, Resource::Code { language: None, bytes: 1 }),
     ]);

@@ -39,7 +39,8 @@ fn strictest(reasons: &[Reason]) -> Option<Ruling> {
 
 fn ask(action: Action, resource: Resource) -> Envelope {
     let principal = Principal { user: "alice".to_owned(), agent: None };
-    let context = Context { directory: "/work".to_owned(), workspaces: vec!["/work".to_owned()], ..Context::default() };
+    let context =
+        Context { directory: "/project".to_owned(), workspaces: vec!["/project".to_owned()], ..Context::default() };
     Envelope { principal, action, resource, context }
 }
 

@@ -204,7 +204,7 @@ fn a_folder_holds_what_is_below_it() {
         assert_eq!(ruling(text, &path(Action::Write, name)), Some(Ruling::Deny), "{name}");
         assert_eq!(ruling(text, &path(Action::Read, name)), None, "{name}");
     }
-    for name in ["/", "/etcetera", "/work/etc"] {
+    for name in ["/", "/etcetera", "/project/etc"] {
         assert_eq!(ruling(text, &path(Action::Commit, name)), None, "{name}");
     }
 }
@@ -228,9 +228,9 @@ fn attributes_say_what_is_asked() {
     };
     holds(r#"resource.language == "python" && resource.bytes == 7"#, &code(Some("python"), 7));
     holds(r#"resource.language == "" && resource.bytes == 9223372036854775807"#, &code(None, u64::MAX));
-    let notes = path(Action::Read, "/work/notes.tar.gz");
+    let notes = path(Action::Read, "/project/notes.tar.gz");
     holds(
-        r#"resource.path == "/work/notes.tar.gz" && resource.name == "notes.tar.gz" && resource.extension == "gz""#,
+        r#"resource.path == "/project/notes.tar.gz" && resource.name == "notes.tar.gz" && resource.extension == "gz""#,
         &notes,
     );
     holds(r#"resource.name == ".bashrc" && resource.extension == """#, &path(Action::Commit, "/home/a/.bashrc"));
@@ -241,5 +241,8 @@ fn attributes_say_what_is_asked() {
     holds(r#"resource.name == "TOKEN" && resource.host == "a.b""#, &ask(Action::SecretUse, secret));
     let artifact = Resource::Artifact { name: "out".to_owned(), bytes: 5 };
     holds(r#"resource.name == "out" && resource.bytes == 5"#, &ask(Action::Release, artifact));
-    holds(r#"context.directory == "/work" && context.workspaces.contains("/work") && context.mode == "cow""#, &push);
+    holds(
+        r#"context.directory == "/project" && context.workspaces.contains("/project") && context.mode == "cow""#,
+        &push,
+    );
 }
