@@ -64,18 +64,21 @@ pub struct Approvals {
     settings: Option<PathBuf>,
     /// Of the caller; nothing: our own.
     environment: Option<Vec<(OsString, OsString)>>,
+    /// The session we are in, if answers can hold for it.
+    session: Option<String>,
 }
 
 impl Approvals {
     /// In the user's folders. Standing answers are where the policy is: no variable leads past them either.
     pub fn of_the_user() -> Approvals {
         let settings = policies::settings_folder(&policies::config_folders(&User::of_the_process()));
-        Approvals { state: workspace::state_folder(), settings, environment: None }
+        Approvals { state: workspace::state_folder(), settings, environment: None, session: session::current() }
     }
 
     /// In these folders, for a caller with these variables.
     pub fn at(state: PathBuf, settings: PathBuf, environment: Vec<(OsString, OsString)>) -> Approvals {
-        Approvals { state: Some(state), settings: Some(settings), environment: Some(environment) }
+        let session = session::current();
+        Approvals { state: Some(state), settings: Some(settings), environment: Some(environment), session }
     }
 
     /// Waits until a person answers, or the time is over. `watch` is told where to answer, and of answers that do not
@@ -108,7 +111,7 @@ impl Approvals {
         // A yes to contents is to these contents.
         let is_commit = question.reasons.iter().any(|reason| reason.action == Action::Commit);
         let always = terms.always && approvers.contains(us) && !is_commit;
-        let offers = Offers { session: session::current().is_some(), always };
+        let offers = Offers { session: self.session.is_some(), always };
         if offers.always
             && let Some(settings) = &self.settings
         {
@@ -126,7 +129,7 @@ impl Approvals {
         session::sweep(&folder);
         // Computed anew: what a question says of itself counts for nothing.
         let digest = question.compute_digest();
-        if let Some(by) = session::answered(&folder, &digest, &approvers) {
+        if let Some(by) = session::answered(&folder, self.session.as_deref(), &digest, &approvers) {
             let by = format!("{}, earlier in this session", users.name(by));
             return Ok(Approval { digest: question.digest.clone(), by });
         }
@@ -134,6 +137,7 @@ impl Approvals {
             question,
             digest,
             approvers: approvers.names(&users),
+            session: self.session.as_deref(),
             offers,
             timeout: terms.timeout,
             standing: standing::entries(question, &users.name(us)),

@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::folder::{self, Folder, Opened, unusable};
-use super::session;
 
 const VERSION: u32 = 1;
 /// More than the longest question can have, with every character escaped.
@@ -22,6 +21,7 @@ pub struct Parking<'a> {
     pub question: &'a Question,
     pub digest: String,
     pub approvers: Vec<String>,
+    pub session: Option<&'a str>,
     pub offers: Offers,
     pub timeout: Duration,
     /// What `always` would write down.
@@ -36,7 +36,7 @@ pub struct Written {
     pub id: String,
     /// Only whoever waits and whoever can read this file know it: an answer to an earlier question can't have it.
     pub nonce: String,
-    /// The session in which it was asked; see [`session`].
+    /// The session in which it was asked; see [`super::session`].
     pub session: Option<String>,
     approvers: Vec<String>,
     asked: u64,
@@ -64,7 +64,7 @@ pub fn park<'a>(folder: &'a Folder, parking: &Parking<'_>) -> Result<Held<'a>, T
             version: VERSION,
             id: id.clone(),
             nonce: nonce.clone(),
-            session: session::current(),
+            session: parking.session.map(str::to_owned),
             approvers: parking.approvers.clone(),
             asked,
             // One more, as `asked` lost its fraction: nobody is told that it is over while we still wait.

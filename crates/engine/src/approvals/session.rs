@@ -8,18 +8,23 @@ use super::answer::{self, Expected};
 use super::folder::Folder;
 use super::users::Approvers;
 
-/// The session we are in: its leader by number and start, and this start of the machine. Nothing without a leader.
+/// The session we are in. Nothing if its leader has ended or can't be seen from here: nothing would tell its end.
 pub fn current() -> Option<String> {
-    let leader = rustix::process::getsid(None).ok()?.as_raw_nonzero().get();
+    // Not by getsid: of a leader outside of our process namespace it says 0, which rustix takes for a process.
+    led_by(field("self", SESSION)?)
+}
+
+/// The session that a process leads: its number and start, and this start of the machine.
+pub fn led_by(leader: u64) -> Option<String> {
     Some(format!("{leader}-{}-{}", started(leader)?, boot()?))
 }
 
 /// Whether the same was answered in this session already, and by whom.
-pub fn answered(folder: &Folder, digest: &str, approvers: &Approvers) -> Option<u32> {
-    let session = current()?;
+pub fn answered(folder: &Folder, session: Option<&str>, digest: &str, approvers: &Approvers) -> Option<u32> {
+    let session = session?;
     let sessions = folder.sessions().ok()??;
-    let expected = Expected { digest, session: Some(&session), question: None };
-    let (answer, by) = answer::look(&sessions, &name(&session, digest), &expected, approvers).ok()??;
+    let expected = Expected { digest, session: Some(session), question: None };
+    let (answer, by) = answer::look(&sessions, &name(session, digest), &expected, approvers).ok()??;
     (answer.decision == Decision::Session).then_some(by)
 }
 
@@ -48,12 +53,23 @@ fn goes_on(session: &str) -> bool {
     now.as_deref() == Some(start) && boot().as_deref() == Some(booted)
 }
 
+/// Where `/proc/PROCESS/stat` has them, counted from behind the name.
+const SESSION: usize = 3;
+const STARTED: usize = 19;
+
 /// When a process began, in the kernel's ticks since the machine did: with it, its number can't mean another.
-fn started(process: i32) -> Option<u64> {
-    let record = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+fn started(process: u64) -> Option<u64> {
+    field(&process.to_string(), STARTED)
+}
+
+fn field(process: &str, field: usize) -> Option<u64> {
+    number(&std::fs::read(format!("/proc/{process}/stat")).ok()?, field)
+}
+
+fn number(record: &[u8], field: usize) -> Option<u64> {
     // Its name may have anything in it, spaces and parentheses too; after it there are only numbers.
     let after = record.iter().rposition(|byte| *byte == b')')?;
-    std::str::from_utf8(&record[after + 1..]).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
+    std::str::from_utf8(&record[after + 1..]).ok()?.split_ascii_whitespace().nth(field)?.parse().ok()
 }
 
 fn boot() -> Option<String> {
@@ -68,7 +84,7 @@ mod tests {
 
     #[test]
     fn our_session_goes_on_and_others_have_ended() {
-        let session = current().expect("tests have a session");
+        let session = led_by(std::process::id().into()).expect("we run");
         assert!(goes_on(&session), "{session}");
         let (leader, rest) = session.split_once('-').expect("three parts");
         let (start, boot) = rest.split_once('-').expect("three parts");
@@ -82,5 +98,14 @@ mod tests {
         ] {
             assert!(!goes_on(&ended), "{ended}");
         }
+        assert_eq!(led_by(0), None, "a leader that can't be seen from here");
+    }
+
+    #[test]
+    fn the_session_is_read_where_the_kernel_tells_it() {
+        let record = std::process::Command::new("setsid").args(["--wait", "cat", "/proc/self/stat"]).output();
+        let record = record.expect("setsid is there").stdout;
+        let process = record.split(|byte| *byte == b' ').next().expect("a number");
+        assert_eq!(number(&record, SESSION).expect("it is there").to_string().as_bytes(), process, "it leads its own");
     }
 }

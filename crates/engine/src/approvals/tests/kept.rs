@@ -30,7 +30,7 @@ fn an_answer_for_the_session_that_nobody_gave_does_not_hold() {
         desk.answer(id, Decision::Once);
         answer
     });
-    let session = crate::approvals::session::current().expect("tests have a session");
+    let session = desk.approvals.session.clone().expect("we lead one");
     let digest = question().compute_digest();
     let name = desk.file("session").join(crate::approvals::session::name(&session, &digest));
     let again = |question: &Question| {
