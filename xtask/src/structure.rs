@@ -13,13 +13,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/policy", &["belljar-model", "belljar-shell"]),
     ("crates/rules/*", &["belljar-model"]),
     ("crates/shell", &[]),
+    ("crates/scan/*", &["belljar-model", "belljar-shell"]),
     ("crates/workspace", &["belljar-model", "belljar-sys"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),
     (
         "crates/engine",
-        &["belljar-model", "belljar-policy", "belljar-scan", "belljar-egress", "belljar-workspace", "belljar-ledger"],
+        &[
+            "belljar-model", "belljar-policy", "belljar-code", "belljar-secrets", "belljar-malware", "belljar-egress",
+            "belljar-workspace", "belljar-ledger",
+        ],
     ),
     ("crates/frontends/*", &["belljar-model"]),
     ("crates/testkit", &["belljar-model"]),
@@ -28,7 +32,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/laws",
         &[
             "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
-            "belljar-workspace", "belljar-shell", "belljar-engine", "belljar-cedar",
+            "belljar-workspace", "belljar-shell", "belljar-engine", "belljar-cedar", "belljar-code", "belljar-secrets",
+            "belljar-malware",
         ],
     ),
     ("xtask", &["belljar-testkit"]),

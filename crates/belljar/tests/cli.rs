@@ -245,12 +245,12 @@ fn doctor_says_what_the_host_can_hold() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let native = &report["backends"][0];
     assert_eq!(native["backend"], "native");
-    let findings = native["findings"].as_array().expect("findings");
+    let features = native["features"].as_array().expect("features");
     for what in [
         "user namespaces with mounts", "fresh /proc", "network namespace", "overlayfs in a user namespace", "Landlock",
         "seccomp", "control groups",
     ] {
-        let finding = findings.iter().find(|finding| finding["what"] == what).expect(what);
+        let feature = features.iter().find(|feature| feature["what"] == what).expect(what);
         // Whatever does not work says how to mend it.
         assert!(finding["works"] == true || finding["fix"].as_str().is_some_and(|fix| !fix.is_empty()), "{finding}");
     }

@@ -18,7 +18,7 @@ mod user;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, Diagnosis, Finding, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Service,
+    Backend, Diagnosis, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Service,
     Watch,
 };
 use workspace::Workspaces;
@@ -97,14 +97,14 @@ impl Engine {
         self.approvals.get_or_init(approvals::Approvals::of_the_user)
     }
 
-    fn examine_layers(&self) -> Finding {
+    fn examine_layers(&self) -> Feature {
         let (works, detail) = self.workspaces.examine();
         let fix = if works {
             ""
         } else {
             "put XDG_STATE_HOME on ext4, xfs, btrfs or tmpfs; until then workspaces are copied"
         };
-        Finding { what: "layers over workspaces".to_owned(), works, detail, fix: fix.to_owned() }
+        Feature { what: "layers over workspaces".to_owned(), works, detail, fix: fix.to_owned() }
     }
 }
 

@@ -7,6 +7,7 @@ pub mod agents;
 mod approvals;
 mod enforcement;
 mod envelope;
+mod finding;
 mod grant;
 pub mod names;
 mod outcome;
@@ -24,6 +25,7 @@ pub use approvals::{
 };
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
+pub use finding::{Finding, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{
@@ -31,7 +33,7 @@ pub use policies::{
 };
 pub use request::{Asked, Request};
 pub use seams::{
-    Backend, BackendReport, BadRules, Diagnosis, Finding, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,
+    Backend, BackendReport, BadRules, Diagnosis, Feature, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,
     Sandboxes, Service, Silence, Step, Watch,
 };
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};

@@ -120,20 +120,20 @@ pub struct Diagnosis {
     pub kernel: String,
     pub backends: Vec<BackendReport>,
     /// Whether changes to workspaces can be kept apart without copying them.
-    pub workspaces: Finding,
+    pub workspaces: Feature,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackendReport {
     pub backend: String,
     pub usable: bool,
-    pub findings: Vec<Finding>,
+    pub features: Vec<Feature>,
     pub enforcement: Enforcement,
 }
 
 /// Something of the host that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct Feature {
     pub what: String,
     pub works: bool,
     pub detail: String,

@@ -1,4 +1,4 @@
-//! What this host can hold, tried out for real: each finding comes from doing it in a child that then ends.
+//! What this host can hold, tried out for real: each feature comes from doing it in a child that then ends.
 
 use std::ffi::CStr;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use guest::Step;
 use guest::step::{Source, Way};
 use guest::wire::{self, Report};
-use model::{BackendReport, Files, Finding, Held, Limits, Network, Powers};
+use model::{BackendReport, Feature, Files, Held, Limits, Network, Powers};
 use sys::filter::{Action, Rule, Rules};
 use sys::identity::Mapping;
 use sys::process::{self, Alone, Forked, Namespaces};
@@ -21,13 +21,13 @@ use crate::plan::Mode;
 pub fn diagnose(host: &Host) -> BackendReport {
     let namespaces_found = namespaces();
     let mode = if namespaces_found.is_ok() { Mode::Full } else { Mode::Reduced };
-    let mut findings = vec![user_namespaces(&namespaces_found)];
+    let mut features = vec![user_namespaces(&namespaces_found)];
     // Without the first, the others fail for its reason, and their own fixes would mend nothing.
     let tried = |what: &str, namespaces: Namespaces, steps: Vec<Step>, fix: &str| match &namespaces_found {
         Ok(()) => tried(what, namespaces, steps, fix),
-        Err(_) => finding(what, Err("not tried: it needs user namespaces".to_owned()), "mend user namespaces first"),
+        Err(_) => feature(what, Err("not tried: it needs user namespaces".to_owned()), "mend user namespaces first"),
     };
-    findings.extend([
+    features.extend([
         tried(
             "fresh /proc",
             Namespaces { mount: true, pid: true, ..USER },
@@ -53,7 +53,7 @@ pub fn diagnose(host: &Host) -> BackendReport {
     ]);
     let enforcement = assess::assess(&nothing_in_particular(), host, mode);
     let usable = !enforcement.walls.iter().any(|holding| matches!(holding.held, Held::Not(_)));
-    BackendReport { backend: "native".to_owned(), usable, findings, enforcement }
+    BackendReport { backend: "native".to_owned(), usable, features, enforcement }
 }
 
 /// Whether a sandbox's namespaces and a filesystem in them can be had.
@@ -123,18 +123,18 @@ fn rehearse(namespaces: Namespaces, steps: &[Step]) -> Result<(), String> {
     }
 }
 
-fn tried(what: &str, namespaces: Namespaces, steps: Vec<Step>, fix: &str) -> Finding {
-    finding(what, rehearse(namespaces, &steps).map(|()| "works".to_owned()), fix)
+fn tried(what: &str, namespaces: Namespaces, steps: Vec<Step>, fix: &str) -> Feature {
+    feature(what, rehearse(namespaces, &steps).map(|()| "works".to_owned()), fix)
 }
 
-fn finding(what: &str, result: Result<String, String>, fix: &str) -> Finding {
+fn feature(what: &str, result: Result<String, String>, fix: &str) -> Feature {
     let works = result.is_ok();
     let detail = result.unwrap_or_else(|why| why);
-    Finding { what: what.to_owned(), works, detail, fix: if works { String::new() } else { fix.to_owned() } }
+    Feature { what: what.to_owned(), works, detail, fix: if works { String::new() } else { fix.to_owned() } }
 }
 
 /// Says not only that they are refused, but by whom.
-fn user_namespaces(tried: &Result<(), String>) -> Finding {
+fn user_namespaces(tried: &Result<(), String>) -> Feature {
     let setting = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let fix = if setting("/proc/sys/user/max_user_namespaces").as_deref() == Some("0") {
         "sysctl -w user.max_user_namespaces=10000"
@@ -145,15 +145,15 @@ fn user_namespaces(tried: &Result<(), String>) -> Finding {
     } else {
         "a container's seccomp profile or an LSM forbids them: allow `clone` and `unshare` with CLONE_NEWUSER (docker: `--security-opt seccomp=unconfined`), or see the gaps below"
     };
-    finding("user namespaces with mounts", tried.clone().map(|()| "work".to_owned()), fix)
+    feature("user namespaces with mounts", tried.clone().map(|()| "work".to_owned()), fix)
 }
 
-fn landlock(abi: i32) -> Finding {
+fn landlock(abi: i32) -> Feature {
     let result = if abi > 0 { Ok(format!("ABI {abi}")) } else { Err("none".to_owned()) };
-    finding("Landlock", result, "use Linux 5.13 or newer with `landlock` in the `lsm=` boot option")
+    feature("Landlock", result, "use Linux 5.13 or newer with `landlock` in the `lsm=` boot option")
 }
 
-fn seccomp() -> Finding {
+fn seccomp() -> Feature {
     // A filter that allows everything: only whether it can be installed matters.
     let mut rules = Rules::default();
     (0..1024).for_each(|number| rules.set(number, Rule::Always(Action::Allow)));
@@ -162,14 +162,14 @@ fn seccomp() -> Finding {
         true => rehearse(Namespaces::NONE, &steps).map(|()| "filter and user notification work".to_owned()),
         false => Err("no user notification".to_owned()),
     };
-    finding(
+    feature(
         "seccomp",
         result,
         "use Linux 5.0 or newer with CONFIG_SECCOMP_FILTER; no other tracer may hold the listener",
     )
 }
 
-fn groups(placement: &Placement) -> Finding {
+fn groups(placement: &Placement) -> Feature {
     let result = match placement {
         Placement::Unified { parent, cpu } => {
             let cpu = if *cpu { "memory and cpu" } else { "memory" };
@@ -179,16 +179,16 @@ fn groups(placement: &Placement) -> Finding {
         Placement::Nowhere { why } => Err(format!("{why}; memory is measured instead")),
     };
     let fix = "run as root, or in a delegated group: `systemd-run --user --scope -p Delegate=yes belljar …`";
-    finding("control groups", result, fix)
+    feature("control groups", result, fix)
 }
 
-fn identity(host: &Host) -> Finding {
+fn identity(host: &Host) -> Feature {
     let result = match host.identity {
         Identity::Ordinary { user, .. } => Ok(format!("payload runs as user {user}, the caller")),
         Identity::Root { payload } => Ok(format!("root: payload runs as user {payload}, owners mapped by mount")),
         Identity::PowerlessRoot => Err("root, but without the capabilities to become somebody else".to_owned()),
     };
-    finding("payload's user", result, "run belljar as an ordinary user, or give it CAP_SYS_ADMIN and CAP_SETUID")
+    feature("payload's user", result, "run belljar as an ordinary user, or give it CAP_SYS_ADMIN and CAP_SETUID")
 }
 
 /// Powers to assess when nobody has asked for anything yet.

@@ -1,7 +1,7 @@
 //! `belljar doctor`: what this host can hold.
 
 use clap::ArgMatches;
-use model::{Diagnosis, Finding, Held, Service};
+use model::{Diagnosis, Feature, Held, Service};
 
 use crate::words::{self, Layout};
 
@@ -21,11 +21,11 @@ pub fn lines(diagnosis: &Diagnosis) -> Vec<String> {
     for backend in &diagnosis.backends {
         let usable = if backend.usable { "usable" } else { "not usable without accepting gaps" };
         lines.extend([blank(), format!("backend {}: {usable}", backend.backend), blank(), "this host".to_owned()]);
-        for finding in &backend.findings {
-            let mark = if finding.works { "ok" } else { "no" };
-            lines.push(format!("  {mark}  {:<30} {}", finding.what, finding.detail));
-            if !finding.fix.is_empty() {
-                lines.push(format!("      {:<30} fix: {}", "", finding.fix));
+        for feature in &backend.features {
+            let mark = if feature.works { "ok" } else { "no" };
+            lines.push(format!("  {mark}  {:<30} {}", feature.what, feature.detail));
+            if !feature.fix.is_empty() {
+                lines.push(format!("      {:<30} fix: {}", "", feature.fix));
             }
         }
         lines.extend([blank(), "walls".to_owned()]);
@@ -41,7 +41,7 @@ pub fn lines(diagnosis: &Diagnosis) -> Vec<String> {
             }
         }
     }
-    let Finding { what, works, detail, fix } = &diagnosis.workspaces;
+    let Feature { what, works, detail, fix } = &diagnosis.workspaces;
     lines.extend([blank(), format!("{what}: {}", if *works { "work" } else { "do not work" }), format!("  {detail}")]);
     if !fix.is_empty() {
         lines.push(format!("  fix: {fix}"));

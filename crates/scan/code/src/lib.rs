@@ -1,0 +1,1 @@
+//! Programs to findings: real parsers, names resolved, rules as data.

@@ -1,0 +1,1 @@
+//! Secrets in text: known formats, exact values, a stream without them.
