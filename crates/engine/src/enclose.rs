@@ -41,7 +41,7 @@ pub fn in_the_strongest(
     let backend = choose(backends, request, grant.accepted())?;
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
-    backend.open(grant, stacks, request.trace).map_err(Outcome::NotSetUp)
+    backend.open(grant, stacks, model::Outlets::default(), request.trace).map_err(Outcome::NotSetUp)
 }
 
 /// Every wall is held as well as the grant demands, and a wall nobody speaks of is not held.

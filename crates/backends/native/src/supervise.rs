@@ -180,7 +180,7 @@ impl Watch {
 
     fn until_the_end(&mut self) -> io::Result<()> {
         if let Some(inner) = self.raised.terminal.take() {
-            self.terminal = Some(Terminal::new(inner)?);
+            self.terminal = Some(Terminal::new(inner, self.raised.screen.take())?);
         }
         loop {
             let now = Instant::now();

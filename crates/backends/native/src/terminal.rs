@@ -7,10 +7,14 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 
+use model::Outlet;
+
 use crate::output::is_ready;
 
 pub struct Terminal {
     inner: OwnedFd,
+    /// What is shown passes through it.
+    outlet: Option<Box<dyn Outlet>>,
     /// What the caller's terminal was set to, to be put back.
     before: Option<Termios>,
     /// Typed and not yet taken; shown and not yet taken. Nothing more is read on a side until it is.
@@ -24,7 +28,7 @@ pub struct Terminal {
 const AT_ONCE: usize = 256;
 
 impl Terminal {
-    pub fn new(inner: OwnedFd) -> io::Result<Terminal> {
+    pub fn new(inner: OwnedFd, outlet: Option<Box<dyn Outlet>>) -> io::Result<Terminal> {
         rustix::io::ioctl_fionbio(&inner, true)?;
         let caller = rustix::stdio::stdin();
         let mut before = tcgetattr(caller).ok();
@@ -36,8 +40,8 @@ impl Terminal {
                 before = None;
             }
         }
-        let terminal =
-            Terminal { inner, before, typed: Vec::new(), shown: Vec::new(), input_open: true, output_open: true };
+        let (typed, shown) = (Vec::new(), Vec::new());
+        let terminal = Terminal { inner, outlet, before, typed, shown, input_open: true, output_open: true };
         terminal.resize()?;
         Ok(terminal)
     }
@@ -92,13 +96,24 @@ impl Terminal {
         self.show(&mut buffer)
     }
 
+    /// Nothing more will be shown than what was held back.
+    fn end(&mut self) {
+        self.output_open = false;
+        if let Some(mut outlet) = self.outlet.take() {
+            outlet.end(&mut self.shown);
+        }
+    }
+
     fn show(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         if self.shown.is_empty() && self.output_open {
             match rustix::io::read(&self.inner, &mut *buffer) {
-                Ok(read) if read > 0 => self.shown.extend_from_slice(&buffer[..read]),
+                Ok(read) if read > 0 => match &mut self.outlet {
+                    None => self.shown.extend_from_slice(&buffer[..read]),
+                    Some(outlet) => outlet.pass(&buffer[..read], &mut self.shown),
+                },
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 // Nobody has the inner side open any more.
-                Ok(_) | Err(Errno::IO) => self.output_open = false,
+                Ok(_) | Err(Errno::IO) => self.end(),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -121,6 +136,13 @@ impl Drop for Terminal {
         while self.output_open && self.show(&mut buffer).is_ok() && self.shown.is_empty() {
             if !matches!(is_ready(self.inner.as_fd(), PollFlags::IN), Ok(true)) {
                 break;
+            }
+        }
+        // All that could be read is: whoever still has the inner side open will not be heard.
+        if self.outlet.is_some() {
+            self.end();
+            if self.show(&mut buffer).is_err() {
+                // The caller's terminal has gone away; there is nobody to show it to.
             }
         }
         if let Some(before) = &self.before

@@ -1,0 +1,18 @@
+//! The release gate for what a sandbox says while it runs: bytes pass through here on their way out.
+
+/// One stream on its way out.
+pub trait Outlet {
+    /// Appends to `out` what may pass of all that came so far. Some may be held back until more is known.
+    fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>);
+    /// Nothing more comes: appends what was held back and may pass.
+    fn end(&mut self, out: &mut Vec<u8>);
+}
+
+/// What each stream passes through. Where there is nothing, a stream goes straight to the caller.
+#[derive(Default)]
+pub struct Outlets {
+    pub output: Option<Box<dyn Outlet>>,
+    pub error: Option<Box<dyn Outlet>>,
+    /// Of a sandbox with a terminal of its own.
+    pub terminal: Option<Box<dyn Outlet>>,
+}
