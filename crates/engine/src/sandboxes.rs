@@ -63,7 +63,11 @@ impl Sandboxes for Engine {
         let taking = Taking { paths: absolute(&taking.paths), agreed: None, ..taking.clone() };
         let gate = self.commit_gate(which)?;
         let taken = self.workspaces.apply(which, &taking, gate.keeper())?;
-        if taken.asked.is_empty() || taking.check {
+        if taking.check {
+            return Ok(taken);
+        }
+        gate.record(&taken, self.workspaces.watch());
+        if taken.asked.is_empty() {
             return Ok(taken);
         }
         // What is taken then must be what was shown now, so the answer goes with a digest of it.

@@ -13,6 +13,7 @@ pub mod names;
 mod outcome;
 pub mod paths;
 mod policies;
+mod release;
 mod request;
 mod seams;
 pub mod units;
@@ -29,8 +30,9 @@ pub use finding::{Finding, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{
-    Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine,
+    Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
+pub use release::{Outlet, Outlets};
 pub use request::{Asked, Request};
 pub use seams::{
     Backend, BackendReport, BadRules, Diagnosis, Feature, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,

@@ -17,6 +17,16 @@ pub fn files() -> Vec<PathBuf> {
     vec![state.join(format!("{FILE}.old")), state.join(FILE)]
 }
 
+/// Opens a file that may be anything: a pipe in its place must not keep us waiting.
+pub fn open(path: &Path) -> std::io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let file = File::from(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    Ok(file)
+}
+
 /// Nobody's safety rests on this, so a run does not end for want of it; but it is said.
 pub fn write(envelopes: &[Envelope], watch: &dyn Watch) {
     let files = files();
@@ -32,7 +42,9 @@ fn append(envelopes: &[Envelope], path: &Path, old: &Path) -> std::io::Result<()
         serde_json::to_writer(&mut lines, envelope)?;
         lines.push(b'\n');
     }
-    let open = || File::options().append(true).create(true).mode(0o600).open(path);
+    // A pipe in its place would keep us waiting for a reader.
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let open = || File::options().append(true).create(true).mode(0o600).custom_flags(nonblocking).open(path);
     let mut file = match (open(), path.parent()) {
         (Err(error), Some(folder)) if error.kind() == std::io::ErrorKind::NotFound => {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
