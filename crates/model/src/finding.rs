@@ -43,6 +43,14 @@ pub struct Finding {
     pub excerpt: String,
 }
 
+impl Finding {
+    /// For people: `x.py:3:1: high: it starts a shell (python.process.os-system)`.
+    pub fn line(&self) -> String {
+        let Finding { rule, severity, message, at, .. } = self;
+        format!("{}:{}:{}: {}: {message} ({rule})", at.name, at.line, at.column, severity.name())
+    }
+}
+
 /// Where in what was scanned. Lines and columns count from 1, columns in letters; bytes from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spot {

@@ -5,6 +5,7 @@ mod credentials;
 mod examples;
 mod facts;
 mod file;
+mod findings;
 mod grants;
 mod judge;
 mod pattern;
