@@ -110,6 +110,7 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         program,
         // Looked for when it is known that it may run at all.
         findings: Vec::new(),
+        code: None,
     })
 }
 

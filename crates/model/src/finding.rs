@@ -61,3 +61,12 @@ pub struct Spot {
     pub start: u64,
     pub end: u64,
 }
+
+/// What scanners say of the code of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspected {
+    /// The gravest first.
+    pub findings: Vec<Finding>,
+    /// What could not be looked at, and why: programs without source, files that are not there.
+    pub unread: Vec<String>,
+}

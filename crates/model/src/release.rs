@@ -1,11 +1,21 @@
 //! The release gate for what a sandbox says while it runs: bytes pass through here on their way out.
 
+use serde::Serialize;
+
 /// One stream on its way out.
 pub trait Outlet {
     /// Appends to `out` what may pass of all that came so far. Some may be held back until more is known.
     fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>);
     /// Nothing more comes: appends what was held back and may pass.
     fn end(&mut self, out: &mut Vec<u8>);
+}
+
+/// A kind of secret that was taken out, and how often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Redacted {
+    /// The format's rule, or the name of the variable whose value it was.
+    pub what: String,
+    pub times: u64,
 }
 
 /// What each stream passes through. Where there is nothing, a stream goes straight to the caller.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     Action, Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Outlets, Policies,
-    Reason, Request, SetupFailure, Stack, Strength, Taken, Taking, Trouble,
+    Reason, Request, Scans, SetupFailure, Stack, Strength, Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -21,6 +21,7 @@ pub trait Service {
     /// Questions that wait for a person, and answers to them.
     fn approvals(&self) -> &dyn Approvals;
     fn policies(&self) -> &dyn Policies;
+    fn scans(&self) -> &dyn Scans;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.

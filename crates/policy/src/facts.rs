@@ -43,6 +43,8 @@ pub struct Facts {
     pub program: Located,
     /// What scanners say of the code that would run.
     pub findings: Vec<Finding>,
+    /// A digest of that code, if there is some: a yes is to exactly this.
+    pub code: Option<String>,
     pub memory: u64,
     pub inherited_size: u64,
 }

@@ -196,6 +196,7 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reas
     for wall in &request.accept_gaps {
         shown.push(("without the wall".to_owned(), wall.name().to_owned()));
     }
+    shown.extend(facts.code.iter().map(|digest| ("code".to_owned(), digest.clone())));
     let reasons = reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask).collect();
     let findings = facts.findings.iter().take(MOST_SHOWN).map(Finding::line).collect();
     Question::new(facts.principal.clone(), shown, reasons, findings, policy.revision.clone())

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use guest::wire::{self, Report, Stage};
 use model::{
-    Enforcement, Exit, Finished, Grant, Outcome, Overrun, SetupFailure, Stack, StartFailure, Timing, Usage, Wall,
+    Enforcement, Exit, Finished, Grant, Inspected, Outcome, Overrun, SetupFailure, Stack, StartFailure, Timing, Usage,
+    Wall,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -106,6 +107,8 @@ impl model::Sandbox for Supervised {
             enforcement,
             accepted_gaps: accepted,
             leftover: None,
+            inspected: Inspected::default(),
+            redacted: Vec::new(),
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
         }))

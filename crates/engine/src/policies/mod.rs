@@ -296,6 +296,12 @@ fn foreign_files(folder: &Path, extension: &str) -> Result<Vec<Text>, Outcome> {
     Ok(texts)
 }
 
+/// Files of rules in a folder, by name and text.
+pub fn rule_files(folder: &Path, extension: &str) -> Result<Vec<(String, String)>, Outcome> {
+    let texts = foreign_files(folder, extension)?;
+    Ok(texts.into_iter().map(|Text { file, text }| (file, text)).collect())
+}
+
 /// A preset of the machine's own, or else of the user's; no variable leads to others.
 fn own_preset(settings: Option<&PathBuf>, name: &str) -> Result<Option<Text>, BadPolicy> {
     let fit = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');

@@ -1,6 +1,7 @@
 //! The words that belljar knows, and the request that they make.
 
 mod policies;
+mod scans;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -49,6 +50,12 @@ pub fn command(version: &'static str) -> Command {
                 .subcommand_required(true)
                 .arg_required_else_help(true)
                 .defer(policies::policy),
+        )
+        .subcommand(
+            Command::new("scan")
+                .about("Look for dangerous code and secrets in files")
+                .after_help(scans::SCAN_HELP)
+                .defer(scans::scan),
         )
         .subcommand(
             Command::new("doctor")
