@@ -4,12 +4,16 @@
 //! finding too.
 
 use std::io::Read;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use code::{Language, Rules, Scanner, Source, Wanted};
 use model::{Finding, Inspected, Request, Severity, Spot, Trouble};
 use policy::Facts;
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use sys::confined::{self, Confinement};
 
 use crate::policies::recorded;
@@ -18,10 +22,16 @@ use crate::survey::by_letter;
 
 /// Of one file. The scanner says itself what it leaves out of what is longer.
 const LARGEST: u64 = 32 << 20;
+/// By this much of a file is told whether it is a script.
+const START: u64 = 4096;
 /// Of all code of one command.
 const LARGEST_OF_ALL: u64 = 64 << 20;
 /// What the reader may use. Ordinary scripts take a thousandth of both.
 const CONFINEMENT: Confinement = Confinement { memory: 1 << 30, time: Duration::from_secs(20), answer: 16 << 20 };
+
+/// Of code that comes in on standard input: so much is read before anything runs, and so long is waited for it.
+const LARGEST_INPUT: usize = 1 << 20;
+const PATIENCE: Duration = Duration::from_millis(900);
 
 /// Something to be scanned.
 pub struct Piece {
@@ -37,18 +47,58 @@ pub struct Pieces {
     pub unread: Vec<String>,
 }
 
-/// The code that a request would run, as far as its words tell and the host's files say.
-pub fn gather(request: &Request, facts: &Facts) -> Pieces {
-    let mut words: Vec<String> = request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    // As it was found: a bare name can lead to a script too.
-    let program = facts.program.path.to_string_lossy().into_owned();
-    if let Some(first) = words.first_mut()
-        && !first.contains('/')
-        && !program.starts_with("/usr/")
-        && !program.starts_with("/bin/")
-    {
-        *first = program;
+/// What was read of the caller's input because it is code; it still has to reach whoever reads it.
+#[derive(Default)]
+pub struct Begun {
+    pub bytes: Vec<u8>,
+    /// All of it: nothing follows.
+    whole: bool,
+    language: Option<Language>,
+}
+
+/// Reads what comes in on standard input, if the command would run that: to its end, or as far as the bounds go.
+pub fn input(request: &Request, facts: &Facts) -> Begun {
+    let wanted = code::wanted(&words(request, facts)).into_iter().find_map(|wanted| match wanted {
+        Wanted::Input { language } => Some(Language::named(language)),
+        _ => None,
+    });
+    let stdin = rustix::stdio::stdin();
+    match wanted {
+        Some(language) if !request.terminal && !rustix::termios::isatty(stdin) => {
+            let (bytes, whole) = begun(stdin);
+            Begun { bytes, whole, language }
+        }
+        _ => Begun::default(),
     }
+}
+
+/// As much as comes within the bounds, and whether that is all.
+fn begun(from: BorrowedFd<'_>) -> (Vec<u8>, bool) {
+    let end = Instant::now() + PATIENCE;
+    let mut bytes = Vec::new();
+    while bytes.len() < LARGEST_INPUT {
+        let left = end.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+        let mut list = [PollFd::from_borrowed_fd(from, PollFlags::IN)];
+        match poll(&mut list, Some(&left)) {
+            Ok(0) => return (bytes, false),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return (bytes, false),
+        }
+        bytes.reserve(64 << 10);
+        match rustix::io::read(from, spare_capacity(&mut bytes)) {
+            Ok(0) => return (bytes, true),
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => return (bytes, false),
+        }
+    }
+    (bytes, false)
+}
+
+/// The code that a request would run, as far as its words tell and the host's files say.
+pub fn gather(request: &Request, facts: &Facts, input: &Begun) -> Pieces {
+    let words = words(request, facts);
     let mut found = Pieces::default();
     let mut total = 0;
     for wanted in code::wanted(&words) {
@@ -65,10 +115,25 @@ pub fn gather(request: &Request, facts: &Facts) -> Pieces {
                 let path = Path::new(&folder).join(name);
                 found.read(&full(facts, &path), path.display().to_string(), None, &mut total, Missing::Ignored);
             }
-            Wanted::Input { .. } => found.unread.push("what comes in on standard input".to_owned()),
+            Wanted::Input { .. } => found.input(input),
         }
     }
     found
+}
+
+/// As they would be executed.
+fn words(request: &Request, facts: &Facts) -> Vec<String> {
+    let mut words: Vec<String> = request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    // As it was found: a bare name can lead to a script too.
+    let program = facts.program.path.to_string_lossy().into_owned();
+    if let Some(first) = words.first_mut()
+        && !first.contains('/')
+        && !program.starts_with("/usr/")
+        && !program.starts_with("/bin/")
+    {
+        *first = program;
+    }
+    words
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,6 +143,18 @@ enum Missing {
 }
 
 impl Pieces {
+    fn input(&mut self, input: &Begun) {
+        let Begun { bytes, whole, language } = input;
+        if !bytes.is_empty() {
+            let name = "standard input".to_owned();
+            self.pieces.push(Piece { name, language: *language, bytes: bytes.clone() });
+        }
+        if !whole {
+            let read = bytes.len();
+            self.unread.push(format!("standard input: what comes after the first {read} bytes"));
+        }
+    }
+
     fn read(&mut self, path: &Path, name: String, language: Option<Language>, total: &mut u64, missing: Missing) {
         let cannot = |why: &str| format!("{name}: {why}");
         let opened = match recorded::open(path) {
@@ -87,15 +164,20 @@ impl Pieces {
         };
         let most = LARGEST.min(LARGEST_OF_ALL.saturating_sub(*total));
         let mut bytes = Vec::new();
-        if let Err(error) = opened.take(most + 1).read_to_end(&mut bytes) {
+        let mut opened = opened.take(START);
+        if let Err(error) = opened.read_to_end(&mut bytes) {
+            return self.unread.push(cannot(&error.to_string()));
+        }
+        // A program that somebody compiled: there is no source to look at.
+        if language.is_none() && bytes.contains(&0) {
+            return self.unread.push(cannot("a program without source"));
+        }
+        opened.set_limit((most + 1).saturating_sub(START));
+        if let Err(error) = opened.read_to_end(&mut bytes) {
             return self.unread.push(cannot(&error.to_string()));
         }
         if bytes.len() as u64 > most {
             return self.unread.push(cannot("it is too large to be scanned"));
-        }
-        // A program that somebody compiled: there is no source to look at.
-        if language.is_none() && (bytes.starts_with(b"\x7fELF") || bytes.contains(&0)) {
-            return self.unread.push(cannot("a program without source"));
         }
         *total += bytes.len() as u64;
         self.pieces.push(Piece { name, language, bytes });

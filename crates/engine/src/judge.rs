@@ -5,11 +5,12 @@ use model::{Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Req
 use policy::{Facts, Policy};
 
 use crate::approvals::Terms;
+use crate::inspect::Begun;
 use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
 use crate::rates::{self, Slots};
-use crate::user::User;
 use crate::release::Release;
+use crate::user::User;
 use crate::{Engine, door, inspect, refused, survey};
 
 /// A request that may go on. As long as it is kept, it counts as one of its agent's runs.
@@ -28,19 +29,22 @@ struct Judged {
     loaded: Loaded,
     facts: Facts,
     inspected: Inspected,
+    /// What was read of its input.
+    input: Begun,
     slots: Slots,
 }
 
 impl Engine {
     /// Judges, and asks a person where the policy does.
     pub(crate) fn admit(&self, request: &Request) -> Result<Admitted, Outcome> {
-        let Judged { verdict, loaded, facts, inspected, slots } = self.judge(request, |loaded, facts| {
-            let slots = rates::enter(loaded, &facts.principal)?;
-            if !loaded.policy.is_built_in() {
-                recorded::write(&policy::envelopes(request, facts), self.workspaces.watch());
-            }
-            Ok(slots)
-        })?;
+        let Judged { verdict, loaded, facts, inspected, input, slots } =
+            self.judge(request, true, |loaded, facts| {
+                let slots = rates::enter(loaded, &facts.principal)?;
+                if !loaded.policy.is_built_in() {
+                    recorded::write(&policy::envelopes(request, facts), self.workspaces.watch());
+                }
+                Ok(slots)
+            })?;
         for note in &loaded.policy.notes {
             self.workspaces.watch().warn(note);
         }
@@ -48,18 +52,18 @@ impl Engine {
             Verdict::Allowed(grant) => *grant,
             Verdict::Ask(pending) => {
                 let grant = self.ask(*pending, &loaded)?;
-                still_the_same(request, &facts)?;
+                still_the_same(request, &facts, &input)?;
                 grant
             }
             Verdict::Refused(refusal) => return Err(Outcome::Refused(refusal)),
         };
-        let release = Release::new(loaded.policy.redacts(), &facts.environment);
+        let release = Release::new(loaded.policy.redacts(), &facts.environment, input.bytes);
         Ok(Admitted { grant, inspected, release, _slots: slots })
     }
 
     /// The same without asking anybody: what would have to be asked is a refusal that says so.
     pub(crate) fn foresee(&self, request: &Request) -> Result<Grant, Outcome> {
-        match self.judge(request, |_, _| Ok(Slots::default()))?.verdict {
+        match self.judge(request, false, |_, _| Ok(Slots::default()))?.verdict {
             Verdict::Allowed(grant) => Ok(*grant),
             Verdict::Ask(pending) => Err(Outcome::Refused(would_ask(pending.question()))),
             Verdict::Refused(refusal) => Err(Outcome::Refused(refusal)),
@@ -69,6 +73,7 @@ impl Engine {
     fn judge(
         &self,
         request: &Request,
+        reads_input: bool,
         enter: impl FnOnce(&Loaded, &Facts) -> Result<Slots, Outcome>,
     ) -> Result<Judged, Outcome> {
         if request.command.first().is_none_or(|program| program.is_empty()) {
@@ -79,12 +84,13 @@ impl Engine {
         let loaded = policies::load(&self.languages, &user, &survey::workspace_folders(request)?, None)?;
         let mut facts = survey::look(request, &user, &loaded)?;
         let slots = enter(&loaded, &facts)?;
-        let pieces = inspect::gather(request, &facts);
+        let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
+        let pieces = inspect::gather(request, &facts, &input);
         facts.code = pieces.digest();
         let inspected = pieces.scan().map_err(not_set_up)?;
         facts.findings = inspected.findings.clone();
         let verdict = policy::judge(request, &loaded.policy, &facts);
-        Ok(Judged { verdict, loaded, facts, inspected, slots })
+        Ok(Judged { verdict, loaded, facts, inspected, input, slots })
     }
 
     fn ask(&self, pending: Pending, loaded: &Loaded) -> Result<Grant, Outcome> {
@@ -101,8 +107,8 @@ impl Engine {
 }
 
 /// While a person looked at it, what they looked at may have been changed.
-fn still_the_same(request: &Request, facts: &Facts) -> Result<(), Outcome> {
-    if inspect::gather(request, facts).digest() == facts.code {
+fn still_the_same(request: &Request, facts: &Facts, input: &Begun) -> Result<(), Outcome> {
+    if inspect::gather(request, facts, input).digest() == facts.code {
         return Ok(());
     }
     Err(refused(

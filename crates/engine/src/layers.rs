@@ -41,7 +41,7 @@ fn over_layers(
 ) -> Outcome {
     let places = places(grant);
     if places.is_empty() {
-        return match enclose::in_the_strongest(backends, request, grant, &[], release.outlets()) {
+        return match enclose::in_the_strongest(backends, request, grant, &[], release.streams()) {
             Ok(sandbox) => sandbox.supervise(),
             Err(outcome) => outcome,
         };
@@ -54,7 +54,7 @@ fn over_layers(
         Ok(run) => run,
         Err(trouble) => return not_set_up(trouble),
     };
-    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.outlets()) {
+    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams()) {
         Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
@@ -68,7 +68,7 @@ fn over_layers(
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };
-            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.outlets()) {
+            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams()) {
                 Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,

@@ -22,8 +22,8 @@ mod user;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, Diagnosis, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Scans, Service,
-    Watch,
+    Backend, Diagnosis, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Scans,
+    Service, Watch,
 };
 use workspace::Workspaces;
 

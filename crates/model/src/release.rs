@@ -8,6 +8,10 @@ pub trait Outlet {
     fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>);
     /// Nothing more comes: appends what was held back and may pass.
     fn end(&mut self, out: &mut Vec<u8>);
+    /// Whether something is held back.
+    fn holds(&self) -> bool;
+    /// A person waits for it, and nothing came for a while: appends what was held back and may pass, and begins anew.
+    fn rest(&mut self, out: &mut Vec<u8>);
 }
 
 /// A kind of secret that was taken out, and how often.
@@ -18,9 +22,11 @@ pub struct Redacted {
     pub times: u64,
 }
 
-/// What each stream passes through. Where there is nothing, a stream goes straight to the caller.
+/// What goes in and comes out of a sandbox while it runs. Where there is no outlet, a stream goes straight to the caller.
 #[derive(Default)]
-pub struct Outlets {
+pub struct Streams {
+    /// What was read of the caller's input already: it comes first.
+    pub input: Vec<u8>,
     pub output: Option<Box<dyn Outlet>>,
     pub error: Option<Box<dyn Outlet>>,
     /// Of a sandbox with a terminal of its own.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Outlets, Policies,
-    Reason, Request, Scans, SetupFailure, Stack, Strength, Taken, Taking, Trouble,
+    Action, Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies, Reason,
+    Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -76,13 +76,13 @@ pub trait Backend {
     fn assess(&self, grant: &Grant) -> Enforcement;
     /// What `open` would do, step by step. Pure, given what `assess` knows of the host.
     fn plan(&self, grant: &Grant, stacks: &[Stack]) -> Result<Plan, SetupFailure>;
-    /// Raises every wall. `stacks`: one for each layered place. `outlets`: what its output passes through. `trace`: keep
+    /// Raises every wall. `stacks`: one for each layered place. `streams`: what its output passes through. `trace`: keep
     /// the time that each step takes.
     fn open(
         &self,
         grant: &Grant,
         stacks: &[Stack],
-        outlets: Outlets,
+        streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure>;
     /// What this host can hold, tried out for real.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use guest::wire::{self, Report};
 use guest::{Orders, Payload, Step};
-use model::{Outlet, Outlets, Powers, SetupFailure, Wall};
+use model::{Outlet, Powers, SetupFailure, Streams, Wall};
 use rustix::fs::{FileType, Mode, OFlags};
 use sys::identity::{self, Mapping};
 use sys::process::{self, Alone, Forked, Strings};
@@ -65,7 +65,7 @@ pub fn launch(
     blueprint: Blueprint,
     powers: &Powers,
     host: &Host,
-    outlets: Outlets,
+    streams: Streams,
     trace: bool,
 ) -> Result<Raised, SetupFailure> {
     let started = Instant::now();
@@ -78,10 +78,10 @@ pub fn launch(
     let group = if early { make_group(blueprint.ceiling.as_ref(), host, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
-        let Outlets { output, error, terminal } = outlets;
+        let Streams { input, output, error, terminal } = streams;
         let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error);
         let pumps = pumps.map_err(cannot("make pipes"))?;
-        let input = Input::prepare(powers.command.terminal).map_err(cannot("make pipes"))?;
+        let input = Input::prepare(powers.command.terminal, input).map_err(cannot("make pipes"))?;
         let payload = payload(powers).map_err(cannot("pass on the command"))?;
         let mask = signals::block_all().map_err(cannot("block signals"))?;
         let signals = signals::descriptor().map_err(cannot("listen for signals"))?;

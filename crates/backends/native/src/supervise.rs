@@ -191,6 +191,9 @@ impl Watch {
                 self.overrun = Some(overrun);
                 return Ok(());
             }
+            if let Some(terminal) = &mut self.terminal {
+                terminal.let_go(now)?;
+            }
             let ready = self.wait_for_something(now)?;
             if ready.refused
                 && let Some(listener) = &self.raised.listener
@@ -238,13 +241,14 @@ impl Watch {
         sources.extend(
             self.raised.pumps.wanted().map(|(pump, out)| (if out { What::OutputTo } else { What::Output }, pump)),
         );
-        sources.extend(self.raised.input.descriptor().map(|input| (What::Input, input)));
+        let input = self.raised.input.wanted();
+        sources.extend(input.map(|(input, out)| (if out { What::InputTo } else { What::Input }, input)));
         let terminal = self.terminal.iter().flat_map(Terminal::wanted);
         sources.extend(terminal.map(|(fd, out)| (if out { What::TerminalTo } else { What::Terminal }, fd)));
         let mut list: Vec<_> = sources
             .iter()
             .map(|(what, fd)| {
-                let flags = if matches!(what, What::Input | What::OutputTo | What::TerminalTo) {
+                let flags = if matches!(what, What::InputTo | What::OutputTo | What::TerminalTo) {
                     PollFlags::OUT
                 } else {
                     PollFlags::IN
@@ -253,7 +257,8 @@ impl Watch {
             })
             .collect();
 
-        let next = [self.deadline, self.grace, self.measure.next()].into_iter().flatten().min();
+        let screen = self.terminal.as_ref().and_then(Terminal::next);
+        let next = [self.deadline, self.grace, self.measure.next(), screen].into_iter().flatten().min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -270,7 +275,7 @@ impl Watch {
                 .iter()
                 .zip(&list)
                 .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
-            input: is_ready(What::Input),
+            input: is_ready(What::Input) || is_ready(What::InputTo),
             output: is_ready(What::Output) || is_ready(What::OutputTo),
             terminal: is_ready(What::Terminal) || is_ready(What::TerminalTo),
         })
@@ -348,6 +353,7 @@ enum What {
     Signal,
     Refused,
     Input,
+    InputTo,
     Output,
     OutputTo,
     Terminal,

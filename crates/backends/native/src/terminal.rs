@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -22,7 +23,12 @@ pub struct Terminal {
     shown: Vec<u8>,
     input_open: bool,
     output_open: bool,
+    /// When what is held back is let go: a person looks, and something may be a word that they wait for.
+    rest: Option<Instant>,
 }
+
+/// So long nothing must come.
+const REST: Duration = Duration::from_millis(30);
 
 /// A terminal that is ready takes this much without blocking. We must never block: the limits are ours to hold.
 const AT_ONCE: usize = 256;
@@ -41,7 +47,8 @@ impl Terminal {
             }
         }
         let (typed, shown) = (Vec::new(), Vec::new());
-        let terminal = Terminal { inner, outlet, before, typed, shown, input_open: true, output_open: true };
+        let terminal =
+            Terminal { inner, outlet, before, typed, shown, input_open: true, output_open: true, rest: None };
         terminal.resize()?;
         Ok(terminal)
     }
@@ -96,6 +103,23 @@ impl Terminal {
         self.show(&mut buffer)
     }
 
+    /// When [`Terminal::let_go`] is due.
+    pub fn next(&self) -> Option<Instant> {
+        self.rest
+    }
+
+    /// Shows what was held back, if nothing came for a while.
+    pub fn let_go(&mut self, now: Instant) -> io::Result<()> {
+        if self.rest.is_some_and(|moment| now >= moment) {
+            self.rest = None;
+            if let Some(outlet) = &mut self.outlet {
+                outlet.rest(&mut self.shown);
+            }
+            return self.show(&mut []);
+        }
+        Ok(())
+    }
+
     /// Nothing more will be shown than what was held back.
     fn end(&mut self) {
         self.output_open = false;
@@ -105,11 +129,14 @@ impl Terminal {
     }
 
     fn show(&mut self, buffer: &mut [u8]) -> io::Result<()> {
-        if self.shown.is_empty() && self.output_open {
+        if self.shown.is_empty() && self.output_open && !buffer.is_empty() {
             match rustix::io::read(&self.inner, &mut *buffer) {
                 Ok(read) if read > 0 => match &mut self.outlet {
                     None => self.shown.extend_from_slice(&buffer[..read]),
-                    Some(outlet) => outlet.pass(&buffer[..read], &mut self.shown),
+                    Some(outlet) => {
+                        outlet.pass(&buffer[..read], &mut self.shown);
+                        self.rest = outlet.holds().then(|| Instant::now() + REST);
+                    }
                 },
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 // Nobody has the inner side open any more.
