@@ -83,7 +83,8 @@ impl CommitGate {
         let Taken { taken, conflicts, held_back, refused, asked, .. } = taken;
         let wanted = [taken, asked, refused, held_back, conflicts].into_iter().flatten().take(MOST_RECORDED);
         let envelopes: Vec<_> = wanted.map(|deed| self.envelope(&deed.workspace.0.join(&deed.path.0))).collect();
-        recorded::write(&envelopes, watch);
+        let environment: Vec<_> = std::env::vars_os().collect();
+        recorded::write(&envelopes, &environment, watch);
     }
 
     fn envelope(&self, path: &Path) -> Envelope {

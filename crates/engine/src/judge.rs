@@ -41,7 +41,8 @@ impl Engine {
             self.judge(request, true, |loaded, facts| {
                 let slots = rates::enter(loaded, &facts.principal)?;
                 if !loaded.policy.is_built_in() {
-                    recorded::write(&policy::envelopes(request, facts), self.workspaces.watch());
+                    let envelopes = policy::envelopes(request, facts);
+                    recorded::write(&envelopes, &facts.environment, self.workspaces.watch());
                 }
                 Ok(slots)
             })?;

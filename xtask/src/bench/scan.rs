@@ -107,7 +107,8 @@ fn beside_peers(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Resu
         }
         let ratio = median(times).as_secs_f64() / median(&ours).as_secs_f64();
         let wanted = wanted.map_or(String::new(), |least| met(ratio >= least, &format!("≥ {least} ×")));
-        let cells = [name.to_owned(), times.len().to_string(), milliseconds(median(times)), format!("{ratio:.1} ×"), wanted];
+        let cells =
+            [name.to_owned(), times.len().to_string(), milliseconds(median(times)), format!("{ratio:.1} ×"), wanted];
         table.rows.push(cells.to_vec());
         Ok(())
     };
@@ -153,8 +154,9 @@ fn ended(command: &mut Command) -> Result<Duration, String> {
 
 /// A copy without links, so that each scans the same files.
 fn python_tree(field: &Field, packages: &[&str]) -> Result<PathBuf, String> {
-    let from = place::said(Command::new("/usr/bin/python3").args(["-c", "import os; print(os.path.dirname(os.__file__))"]))
-        .ok_or("there is no /usr/bin/python3")?;
+    let from =
+        place::said(Command::new("/usr/bin/python3").args(["-c", "import os; print(os.path.dirname(os.__file__))"]))
+            .ok_or("there is no /usr/bin/python3")?;
     let tree = field.root.join("python");
     field.folder(&tree, Who::Root)?;
     let sources: Vec<PathBuf> = match packages {
@@ -162,7 +164,9 @@ fn python_tree(field: &Field, packages: &[&str]) -> Result<PathBuf, String> {
         packages => packages.iter().map(|package| Path::new(&from).join(package)).collect(),
     };
     crate::steps::run(Command::new("cp").args(["-r", "--no-preserve=ownership"]).args(sources).arg(&tree))?;
-    crate::steps::run(Command::new("find").arg(&tree).args(["-not", "-name", "*.py", "-not", "-type", "d", "-delete"]))?;
+    crate::steps::run(
+        Command::new("find").arg(&tree).args(["-not", "-name", "*.py", "-not", "-type", "d", "-delete"]),
+    )?;
     Ok(tree)
 }
 
@@ -180,13 +184,18 @@ fn through_the_gate(field: &Field, amounts: &Amounts, samples: &mut Samples) -> 
     let log = folder.join("log");
     field.write(&log, &build_log(amounts.megabytes << 20), who)?;
     for (number, name) in ["a.c", "b.c", "c.c", "d.c"].iter().enumerate() {
-        let text = format!("#include <stdio.h>\n#include <stdlib.h>\nint f{number}(int x) {{ return x + {number}; }}\n");
+        let text =
+            format!("#include <stdio.h>\n#include <stdlib.h>\nint f{number}(int x) {{ return x + {number}; }}\n");
         field.write(&folder.join(name), &text, who)?;
     }
     let jobs = [
         ("a log of many megabytes", "cat log".to_owned(), None),
         // Talks as much as a compiler can: every header, every search, every option.
-        ("a build that talks", "for f in a b c d; do gcc -v -H -Q -c $f.c -o /tmp/$f.o 2>&1; done; cat /dev/null".to_owned(), Some(1.03)),
+        (
+            "a build that talks",
+            "for f in a b c d; do gcc -v -H -Q -c $f.c -o /tmp/$f.o 2>&1; done; cat /dev/null".to_owned(),
+            Some(1.03),
+        ),
     ];
     let mut table = Table::new(
         "Through the release gate, as root, medians",
