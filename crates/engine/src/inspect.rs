@@ -3,7 +3,8 @@
 //! Reading hostile code is itself done in a child that can only compute: a parser that falls over, or for hours, is a
 //! finding too.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sys::confined::{self, Confinement};
+use workspace::{Sight, Workspaces};
 
 use crate::policies::recorded;
 use crate::rules;
@@ -97,7 +99,7 @@ fn begun(from: BorrowedFd<'_>) -> (Vec<u8>, bool) {
 }
 
 /// The code that a request would run, as far as its words tell and the host's files say.
-pub fn gather(request: &Request, facts: &Facts, input: &Begun) -> Pieces {
+pub fn gather(request: &Request, facts: &Facts, input: &Begun, eyes: &Eyes<'_>) -> Pieces {
     let words = words(request, facts);
     let mut found = Pieces::default();
     let mut total = 0;
@@ -109,11 +111,13 @@ pub fn gather(request: &Request, facts: &Facts, input: &Begun) -> Pieces {
             }
             Wanted::File { path, language } => {
                 let language = language.and_then(Language::named);
-                found.read(&full(facts, &path), path, language, &mut total, Missing::Said);
+                let opened = eyes.open(&full(facts, &path));
+                found.read(opened, path, language, &mut total, Missing::Said);
             }
             Wanted::Manifest { folder, name } => {
                 let path = Path::new(&folder).join(name);
-                found.read(&full(facts, &path), path.display().to_string(), None, &mut total, Missing::Ignored);
+                let opened = eyes.open(&full(facts, &path));
+                found.read(opened, path.display().to_string(), None, &mut total, Missing::Ignored);
             }
             Wanted::Input { .. } => found.input(input),
         }
@@ -136,6 +140,24 @@ fn words(request: &Request, facts: &Facts) -> Vec<String> {
     words
 }
 
+/// With whose eyes files are seen: a kept sandbox may have versions of its own.
+pub struct Eyes<'a> {
+    pub workspaces: &'a Workspaces,
+    pub kept: Option<&'a str>,
+}
+
+impl Eyes<'_> {
+    fn open(&self, path: &Path) -> io::Result<File> {
+        let Some(which) = self.kept else { return recorded::open(path) };
+        match self.workspaces.sight(which, path).map_err(|trouble| io::Error::other(trouble.to_string()))? {
+            Sight::Hosts => recorded::open(path),
+            Sight::File(file) => Ok(file),
+            Sight::Gone => Err(io::ErrorKind::NotFound.into()),
+            Sight::Other => Err(io::Error::other("it is no file in the sandbox")),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Said,
@@ -155,11 +177,18 @@ impl Pieces {
         }
     }
 
-    fn read(&mut self, path: &Path, name: String, language: Option<Language>, total: &mut u64, missing: Missing) {
+    fn read(
+        &mut self,
+        opened: io::Result<File>,
+        name: String,
+        language: Option<Language>,
+        total: &mut u64,
+        missing: Missing,
+    ) {
         let cannot = |why: &str| format!("{name}: {why}");
-        let opened = match recorded::open(path) {
+        let opened = match opened {
             Ok(opened) => opened,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && missing == Missing::Ignored => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && missing == Missing::Ignored => return,
             Err(error) => return self.unread.push(cannot(&error.to_string())),
         };
         let most = LARGEST.min(LARGEST_OF_ALL.saturating_sub(*total));

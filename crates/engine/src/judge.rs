@@ -5,7 +5,7 @@ use model::{Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Req
 use policy::{Facts, Policy};
 
 use crate::approvals::Terms;
-use crate::inspect::Begun;
+use crate::inspect::{Begun, Eyes};
 use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
 use crate::rates::{self, Slots};
@@ -36,9 +36,10 @@ struct Judged {
 
 impl Engine {
     /// Judges, and asks a person where the policy does.
-    pub(crate) fn admit(&self, request: &Request) -> Result<Admitted, Outcome> {
+    pub(crate) fn admit(&self, request: &Request, kept: Option<&str>) -> Result<Admitted, Outcome> {
+        let eyes = Eyes { workspaces: &self.workspaces, kept };
         let Judged { verdict, loaded, facts, inspected, input, slots } =
-            self.judge(request, true, |loaded, facts| {
+            self.judge(request, &eyes, true, |loaded, facts| {
                 let slots = rates::enter(loaded, &facts.principal)?;
                 if !loaded.policy.is_built_in() {
                     let envelopes = policy::envelopes(request, facts);
@@ -53,7 +54,7 @@ impl Engine {
             Verdict::Allowed(grant) => *grant,
             Verdict::Ask(pending) => {
                 let grant = self.ask(*pending, &loaded)?;
-                still_the_same(request, &facts, &input)?;
+                still_the_same(request, &facts, &input, &eyes)?;
                 grant
             }
             Verdict::Refused(refusal) => return Err(Outcome::Refused(refusal)),
@@ -64,7 +65,8 @@ impl Engine {
 
     /// The same without asking anybody: what would have to be asked is a refusal that says so.
     pub(crate) fn foresee(&self, request: &Request) -> Result<Grant, Outcome> {
-        match self.judge(request, false, |_, _| Ok(Slots::default()))?.verdict {
+        let eyes = Eyes { workspaces: &self.workspaces, kept: None };
+        match self.judge(request, &eyes, false, |_, _| Ok(Slots::default()))?.verdict {
             Verdict::Allowed(grant) => Ok(*grant),
             Verdict::Ask(pending) => Err(Outcome::Refused(would_ask(pending.question()))),
             Verdict::Refused(refusal) => Err(Outcome::Refused(refusal)),
@@ -74,6 +76,7 @@ impl Engine {
     fn judge(
         &self,
         request: &Request,
+        eyes: &Eyes<'_>,
         reads_input: bool,
         enter: impl FnOnce(&Loaded, &Facts) -> Result<Slots, Outcome>,
     ) -> Result<Judged, Outcome> {
@@ -86,7 +89,7 @@ impl Engine {
         let mut facts = survey::look(request, &user, &loaded)?;
         let slots = enter(&loaded, &facts)?;
         let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
-        let pieces = inspect::gather(request, &facts, &input);
+        let pieces = inspect::gather(request, &facts, &input, eyes);
         facts.code = pieces.digest();
         let inspected = pieces.scan().map_err(not_set_up)?;
         facts.findings = inspected.findings.clone();
@@ -108,8 +111,8 @@ impl Engine {
 }
 
 /// While a person looked at it, what they looked at may have been changed.
-fn still_the_same(request: &Request, facts: &Facts, input: &Begun) -> Result<(), Outcome> {
-    if inspect::gather(request, facts, input).digest() == facts.code {
+fn still_the_same(request: &Request, facts: &Facts, input: &Begun, eyes: &Eyes<'_>) -> Result<(), Outcome> {
+    if inspect::gather(request, facts, input, eyes).digest() == facts.code {
         return Ok(());
     }
     Err(refused(

@@ -60,7 +60,7 @@ impl Engine {
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
-        match self.admit(request) {
+        match self.admit(request, None) {
             Ok(admitted) => layers::run(&self.backends, &self.workspaces, request, admitted, None),
             Err(outcome) => outcome,
         }

@@ -13,7 +13,7 @@ impl Sandboxes for Engine {
     fn create(&self, request: &Request, name: Option<&str>) -> Result<KeptSandbox, Outcome> {
         // Judged as if something harmless ran in it: what may not be granted is found out now, not at its first use.
         let request = Request { command: vec!["/bin/true".into()], ..request.clone() };
-        let admitted = self.admit(&request)?;
+        let admitted = self.admit(&request, None)?;
         let places = layers::places(&admitted.grant);
         if places.is_empty() {
             return Err(usage(
@@ -30,7 +30,7 @@ impl Sandboxes for Engine {
             Ok(request) => request,
             Err(trouble) => return layers::not_set_up(trouble),
         };
-        match self.admit(&request) {
+        match self.admit(&request, Some(which)) {
             Ok(admitted) => layers::run(&self.backends, &self.workspaces, &request, admitted, Some(which)),
             Err(outcome) => outcome,
         }

@@ -14,6 +14,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("what_a_script_on_standard_input_says_is_still_read_by_the_shell", input),
     ("an_installer_is_judged_by_what_it_obeys", installer),
     ("without_a_policy_findings_are_only_told", told),
+    ("what_a_kept_sandbox_has_of_its_own_is_what_is_scanned", kept),
     ("findings_can_demand_stronger_isolation", isolation),
     ("a_project_can_not_ignore_findings_for_the_user", ignored),
     ("pathological_code_costs_little_and_is_told", pathological),
@@ -114,6 +115,20 @@ fn told(who: Who) -> Result<(), String> {
         (Some("critical" | "high"), Some("theft.py")) => Ok(()),
         other => Err(format!("{other:?} in {result}")),
     }
+}
+
+/// The host has a harmless version, the sandbox another.
+fn kept(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy(STRICT)?;
+    desk.put("task.py", HONEST)?;
+    desk.put("theft.txt", THEFT)?;
+    let id = desk.project.create()?;
+    desk.expect(&["exec", &id, "--", "/usr/bin/python3", "task.py"], 0, "")?;
+    desk.expect(&["exec", &id, "--", "cp", "theft.txt", "task.py"], 0, "")?;
+    desk.expect(&["exec", &id, "--", "/usr/bin/python3", "task.py"], 123, "findings.")?;
+    // The control: the host's is as it was.
+    desk.expect(&["run", "--", "/usr/bin/python3", "task.py"], 0, "").map(|_| ())
 }
 
 fn isolation(who: Who) -> Result<(), String> {
