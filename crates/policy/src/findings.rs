@@ -58,3 +58,67 @@ impl Voice {
 fn place(severity: Severity) -> usize {
     severity as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use model::Spot;
+
+    use super::*;
+    use crate::reader::Source;
+
+    fn policy(text: &str) -> Policy {
+        let text = format!("version = 1\n{text}");
+        Policy::of_one_file(Source { file: "/p/policy.toml", text: &text }, "/home/ann").expect("a policy")
+    }
+
+    fn finding(rule: &str, severity: Severity) -> Finding {
+        Finding {
+            rule: rule.to_owned(),
+            class: "process".to_owned(),
+            severity,
+            cwe: None,
+            message: "it starts a shell".to_owned(),
+            fix: String::new(),
+            at: Spot { name: "x.py".to_owned(), line: 3, column: 1, ..Spot::default() },
+            excerpt: String::new(),
+        }
+    }
+
+    #[test]
+    fn findings_raise_by_how_grave_they_are_and_never_allow() {
+        let policy = policy("[findings]\ncritical = \"deny\"\nhigh = \"ask\"\nmedium = \"allow\"\n");
+        let said = |severity| policy.weigh_findings(&[finding("a", severity)]).first().map(|reason| reason.ruling);
+        assert_eq!(said(Severity::Critical), Some(Ruling::Deny));
+        assert_eq!(said(Severity::High), Some(Ruling::Ask));
+        // A yes would be heard beside others, and is none that anybody gave.
+        assert_eq!(said(Severity::Medium), None);
+        assert_eq!(said(Severity::Low), None);
+    }
+
+    #[test]
+    fn what_is_ignored_by_rule_or_class_is_only_told() {
+        for ignore in ["python.process.*", "process", "*"] {
+            let policy = policy(&format!("[findings]\nhigh = \"deny\"\nignore = [\"{ignore}\"]\n"));
+            assert_eq!(policy.weigh_findings(&[finding("python.process.system", Severity::High)]), [], "{ignore}");
+        }
+        let policy = policy("[findings]\nhigh = \"deny\"\nignore = [\"python.network.*\"]\n");
+        assert_eq!(policy.weigh_findings(&[finding("python.process.system", Severity::High)]).len(), 1);
+    }
+
+    #[test]
+    fn findings_demand_isolation() {
+        let policy = policy("[findings.isolation]\nhigh = \"user-kernel\"\ncritical = \"machine\"\n");
+        let demanded = |severity| policy.isolation_for(&[finding("a", Severity::Low), finding("b", severity)]);
+        assert_eq!(demanded(Severity::Low), Strength::Namespaces);
+        assert_eq!(demanded(Severity::High), Strength::UserKernel);
+        assert_eq!(demanded(Severity::Critical), Strength::Machine);
+    }
+
+    #[test]
+    fn secrets_are_taken_out_unless_an_owner_says_no() {
+        assert!(policy("").redacts());
+        assert!(policy("[release]\nredact = true\n").redacts());
+        assert!(!policy("[release]\nredact = false\n").redacts());
+        assert!(Policy::built_in().redacts());
+    }
+}
