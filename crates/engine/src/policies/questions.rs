@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use model::{
     Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Outcome, Policies, Principal, Remark,
-    Replay, Resource, Said, Trouble, Trusted, agents,
+    Replay, Resource, Said, SaidLine, Trouble, Trusted, agents,
 };
 use policy::{Owner, Policy};
 
@@ -128,11 +128,15 @@ impl Policies for Engine {
         }
         may_trust()?;
         let mut trust = Trust::read(&here.user).map_err(trouble)?;
-        trust.set(&here.user, &file, Some(&text.text))?;
-        let folder = file.parent().map(Path::to_owned).into_iter().collect::<Vec<_>>();
+        // As long as it is not trusted it speaks for itself; then its words are among the user's.
+        let folder: Vec<PathBuf> = file.parent().map(Path::to_owned).into_iter().collect();
         let policy = load(&self.languages, &here.user, &folder, None).map_err(trouble)?.policy;
-        let says = policy.said().into_iter().filter(|said| said.owner == Owner::Project.name());
-        Ok(Trusted { file, says: says.flat_map(|said| said.lines).collect() })
+        let place = format!("{}:", file.display());
+        let is_its = |owner: &str, line: &SaidLine| owner == Owner::Project.name() || line.place.starts_with(&place);
+        let lines = |Said { owner, lines }: Said| lines.into_iter().filter(move |line| is_its(owner, line));
+        let says = policy.said().into_iter().flat_map(lines).collect();
+        trust.set(&here.user, &file, Some(&text.text))?;
+        Ok(Trusted { file, says })
     }
 
     fn distrust(&self, folder: &Path) -> Result<PathBuf, Trouble> {

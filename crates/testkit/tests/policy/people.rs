@@ -184,14 +184,16 @@ fn for_good(who: Who) -> Result<(), String> {
 
 fn brought(who: Who) -> Result<(), String> {
     let desk = Desk::of(who)?;
-    // There is no policy of the user's at all: only the project asks.
-    desk.put("belljar.toml", &format!("version = 1\n{ASKS}{WAITS}"))?;
+    // The project asks; all that the user says is how long.
+    desk.put("belljar.toml", &format!("version = 1\n{ASKS}"))?;
+    desk.policy(WAITS)?;
     let asker = Asker::of(&desk, &["run", "--", "touch", "x"])?;
     asker.answer(&desk, &["--always"])?;
     ended(asker, 0, "1 added")?;
     // The control: where it was given, it stands.
-    desk.put("belljar.toml", &format!("version = 1\n{ASKS}{NOBODY}"))?;
+    desk.policy(NOBODY)?;
     desk.expect(&["run", "--", "touch", "x"], 0, "1 added")?;
+    // Now there is nothing in the user's home, and all of it where a variable says.
     let other = desk.home.join("other");
     let moved =
         std::fs::create_dir(&other).and_then(|()| std::fs::rename(desk.home.join(".config"), other.join(".config")));
