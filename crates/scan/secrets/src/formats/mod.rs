@@ -231,13 +231,12 @@ impl Format {
         if !self.has_lead() {
             return at;
         }
-        if self.block {
-            return text.len();
-        }
-        let Some(lead) = self.compiled().and_then(|compiled| compiled.lead.as_ref()) else { return at };
+        let Some(compiled) = self.compiled() else { return at };
+        // A block comes after all that its expression matches.
+        let lead = if self.block { &compiled.whole } else { compiled.lead.as_ref().unwrap_or(&compiled.whole) };
         let input = Input::new(text).span(at..text.len()).anchored(Anchored::Yes).earliest(true);
         let Some(found) = lead.search_half(&input) else { return text.len() };
-        (found.offset()..text.len()).find(|place| !is_between(text[*place])).unwrap_or(text.len())
+        (found.offset()..text.len()).find(|place| self.block || !is_between(text[*place])).unwrap_or(text.len())
     }
 
     /// Keywords with something between them and the secret are shown at once: no letter of them may be of the secret.
