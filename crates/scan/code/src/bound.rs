@@ -30,6 +30,10 @@ pub(crate) fn fits(rules: &Rules, place: u16, items: &[Item], base: &Value) -> b
             return false;
         }
     }
+    // A path is an object in many languages: `path.write_text(…)`.
+    if when.argument.is_none() && when.from == 0 && base.text.is_some() {
+        candidates.push(base);
+    }
     if !when.matches.is_empty() && !candidates.iter().any(|value| rules.fits(place, Which::Matches, &shown(value))) {
         return false;
     }

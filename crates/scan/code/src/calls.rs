@@ -18,6 +18,21 @@ const TELLS_NOTHING: &[&str] = &[
     "sizeof", "strlen", "puts", "time.time", "logging.info", "logging.debug",
 ];
 
+const ENVIRONMENT: Labels = 1 << 2;
+const VARIABLE: Labels = 1 << 3;
+
+/// One variable of an environment is not the environment; it may be a secret by its name.
+fn one_variable(labels: Labels, name: &str) -> Labels {
+    if labels & ENVIRONMENT == 0 {
+        return labels;
+    }
+    let lower = name.to_ascii_lowercase();
+    let is_secret = ["secret", "token", "passw", "api_key", "apikey", "private_key", "credential", "access_key"]
+        .iter()
+        .any(|word| lower.contains(word));
+    labels & !ENVIRONMENT | if is_secret { VARIABLE } else { 0 }
+}
+
 impl<'t> Evaluator<'_, 't> {
     /// A node that calls something.
     pub fn call(&mut self, node: Node<'t>, from: usize, role: Role) -> Value {
@@ -92,7 +107,7 @@ impl<'t> Evaluator<'_, 't> {
                 let value = entries[receiver].value.clone();
                 (value.name().to_owned(), value.labels, value)
             }
-            _ => ("?".to_owned(), 0, Value::default()),
+            _ => ("~".to_owned(), 0, Value::default()),
         };
         let mut made = self.invoked(&name, &base, &items, node, labels);
         self.grown_command(&name, &base, &items, node, &mut made);
@@ -129,11 +144,26 @@ impl<'t> Evaluator<'_, 't> {
                 let spread: Vec<Item> = rest.first().and_then(|item| item.value.items.clone()).map_or_else(Vec::new, |items| items.to_vec());
                 return self.called(inner, &spread, node, labels);
             }
+            // A function that is handed over is called with what comes.
+            (
+                Language::JavaScript | Language::TypeScript | Language::Tsx,
+                "then" | "map" | "forEach" | "on" | "once" | "addEventListener" | "addListener",
+            ) => {
+                let each = base.items.as_ref().and_then(|items| items.first()).map(|item| item.value.clone());
+                let given = each.unwrap_or_default().labelled(labels);
+                for item in items.iter().take(4) {
+                    if let Some(function) = item.value.name.clone().filter(|name| !name.starts_with('@')) {
+                        self.called(&function, &[Item { key: None, value: given.clone() }], node, 0);
+                    }
+                }
+            }
             (Language::Ruby, "send" | "__send__" | "public_send") => {
                 if let Some(method) = first.and_then(Value::exact) {
                     let method = method.to_owned();
-                    let name = self.member(base, &method, node).name().to_owned();
-                    let name = name.strip_prefix("self.").unwrap_or(&name).to_owned();
+                    let name = match base.name.as_deref() {
+                        None | Some("self") => method,
+                        Some(_) => self.member(base, &method, node).name().to_owned(),
+                    };
                     return self.called(&name, rest, node, labels);
                 }
             }
@@ -410,7 +440,11 @@ impl<'t> Evaluator<'_, 't> {
         }
         let canonical = names::canonical(self.language, &name);
         let value = self.read(&canonical, node);
-        value.labelled(object.labels)
+        let labels = match object.name() {
+            "process.env" => one_variable(object.labels, member),
+            _ => object.labels,
+        };
+        value.labelled(labels)
     }
 
     pub fn index(&mut self, node: Node<'t>, from: usize) -> Value {
@@ -444,10 +478,11 @@ impl<'t> Evaluator<'_, 't> {
                     Some(inner) => Value { name: Some(Rc::from(inner)), ..object.clone() },
                     None => object.clone(),
                 };
-                self.member(&base, &text, node)
+                let labels = one_variable(base.labels, &text);
+                self.member(&Value { labels, ..base }, &text, node)
             }
         };
-        value.labelled(object.labels)
+        value.labelled(one_variable(object.labels, &text))
     }
 
     /// A name that nothing in this file stands for.

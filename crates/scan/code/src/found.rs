@@ -24,6 +24,10 @@ impl<'a> Places<'a> {
         Spot { name: self.name.to_owned(), line, column, start: start as u64, end: end as u64 }
     }
 
+    pub fn contains(&self, text: &str) -> bool {
+        self.bytes.windows(text.len().max(1)).any(|window| window == text.as_bytes())
+    }
+
     pub fn line_and_column(&self, at: usize) -> (u32, u32) {
         let at = at.min(self.bytes.len());
         let line = self.lines.partition_point(|start| *start <= at).max(1);

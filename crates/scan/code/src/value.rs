@@ -87,7 +87,7 @@ impl Value {
     }
 
     pub fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or("?")
+        self.name.as_deref().unwrap_or("~")
     }
 
     /// Both may be meant: only what they agree on is known, but where either comes from counts.

@@ -35,6 +35,8 @@ pub(crate) const KINDS: Kinds = &[
     ("await_expression", Role::Pass),
     ("parenthesized_expression", Role::Pass),
     ("expression_statement", Role::Pass),
+    ("unsafe_block", Role::Pass),
+    ("block", Role::Pass),
     ("type_cast_expression", Role::Join),
     ("if_expression", Role::Join),
     ("match_expression", Role::Join),
