@@ -61,7 +61,7 @@ pub struct Begun {
 /// Reads what comes in on standard input, if the command would run that: to its end, or as far as the bounds go.
 pub fn input(request: &Request, facts: &Facts) -> Begun {
     let wanted = code::wanted(&words(request, facts)).into_iter().find_map(|wanted| match wanted {
-        Wanted::Input { language } => Some(Language::named(language)),
+        Wanted::Input { language } => Some(language),
         _ => None,
     });
     let stdin = rustix::stdio::stdin();
@@ -106,11 +106,9 @@ pub fn gather(request: &Request, facts: &Facts, input: &Begun, eyes: &Eyes<'_>) 
     for wanted in code::wanted(&words) {
         match wanted {
             Wanted::Text { name, language, text } => {
-                let language = Language::named(language);
                 found.pieces.push(Piece { name, language, bytes: text.into_bytes() });
             }
             Wanted::File { path, language } => {
-                let language = language.and_then(Language::named);
                 let opened = eyes.open(&full(facts, &path));
                 found.read(opened, path, language, &mut total, Missing::Said);
             }

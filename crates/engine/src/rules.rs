@@ -34,3 +34,9 @@ pub fn load() -> Result<&'static Rules, Trouble> {
     })?;
     Ok(RULES.get_or_init(|| rules))
 }
+
+pub fn info(rule: code::Listed<'_>) -> RuleInfo {
+    let code::Listed { id, class, severity, languages, message } = rule;
+    let languages = languages.iter().map(|language| language.name().to_owned()).collect();
+    RuleInfo { id: id.to_owned(), class: class.to_owned(), severity, languages, message: message.to_owned() }
+}

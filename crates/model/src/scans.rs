@@ -29,10 +29,6 @@ pub struct RuleInfo {
     pub id: String,
     pub class: String,
     pub severity: crate::Severity,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwe: Option<u32>,
     pub languages: Vec<String>,
     pub message: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub fix: String,
 }

@@ -3,7 +3,7 @@
 use crate::holes::{HOLE, filled, of as with_holes, shown};
 use crate::interpreters::{Source, is_descriptor_of, is_foreign, of_shell};
 use crate::read::{Around, Given, Reader, merge};
-use crate::{Code, Word};
+use crate::{Code, Origin, Script, Word};
 
 impl Reader {
     pub(crate) fn shell(&mut self, number: usize, name: &str, rest: &[Given], around: &Around) {
@@ -48,6 +48,8 @@ impl Reader {
             Source::File(at) => {
                 if let Some(file) = rest.get(at) {
                     merge(&mut self.commands[number].fed_by, file.from.clone());
+                    let origin = Origin::File(file.word.clone());
+                    self.commands[number].script = Some(Script { language, origin });
                 }
                 return;
             }
@@ -72,6 +74,8 @@ impl Reader {
                     // What others print, nobody can read before.
                     if let Some(source) = around.feeding.last().or(around.other_input.as_ref()) {
                         self.doubt(format!("`{name}` runs what comes from `{source}`"));
+                    } else {
+                        self.commands[number].script = Some(Script { language, origin: Origin::Input });
                     }
                     return;
                 };

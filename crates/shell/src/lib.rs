@@ -24,7 +24,7 @@ mod tree;
 mod word;
 mod words;
 
-pub use simple::{Code, STANDARD, Simple, quoted};
+pub use simple::{Code, Origin, STANDARD, Script, Simple, quoted};
 pub use word::{Piece, Word};
 
 /// Longer texts are not read.

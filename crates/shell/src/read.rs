@@ -59,6 +59,7 @@ fn of_known(program: &str, arguments: &[String]) -> Simple {
         reads: Vec::new(),
         through: Vec::new(),
         code: None,
+        script: None,
         text,
     }
 }
@@ -432,6 +433,7 @@ impl Reader {
             reads: around.reads.clone(),
             through: around.through.clone(),
             code: None,
+            script: None,
             text: shown(given.iter().map(|given| &given.word)),
         });
         Some(self.commands.len() - 1)

@@ -2,15 +2,17 @@
 
 use shell::{Origin, Simple, Word};
 
+use crate::Language;
+
 /// Code that should be looked at before the command runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// In the words themselves: `python -c CODE`.
-    Text { name: String, language: &'static str, text: String },
+    Text { name: String, language: Option<Language>, text: String },
     /// A script. Relative to where the command starts.
-    File { path: String, language: Option<&'static str> },
+    File { path: String, language: Option<Language> },
     /// What comes in on its standard input is code.
-    Input { language: &'static str },
+    Input { language: Option<Language> },
     /// What an installer or builder obeys, if it is there: in this folder, relative to where the command starts.
     Manifest { folder: String, name: &'static str },
 }
@@ -38,15 +40,17 @@ fn of_command(command: &Simple) -> Vec<Wanted> {
     let name = command.name().unwrap_or_default();
     if let Some(code) = &command.code {
         let text = code.text.clone();
-        found.push(Wanted::Text { name: format!("code of `{name}`"), language: code.language, text });
+        found.push(Wanted::Text { name: format!("code of `{name}`"), language: language(code.language), text });
     }
     if let Some(script) = &command.script {
-        match &script.origin {
-            Origin::File(Word::Known(path)) => {
-                found.push(Wanted::File { path: path.clone(), language: Some(script.language) });
+        let language = language(script.language);
+        match (&script.origin, command.reads.last()) {
+            (Origin::File(Word::Known(path)), _) | (Origin::Input, Some(Word::Known(path))) => {
+                found.push(Wanted::File { path: path.clone(), language });
             }
-            Origin::File(_) => {}
-            Origin::Input => found.push(Wanted::Input { language: script.language }),
+            // Only known when it runs.
+            (Origin::File(_), _) | (Origin::Input, Some(_)) => {}
+            (Origin::Input, None) => found.push(Wanted::Input { language }),
         }
     }
     // `./configure`: a script, or a program without source.
@@ -55,6 +59,14 @@ fn of_command(command: &Simple) -> Vec<Wanted> {
     }
     found.extend(manifests(name, &command.arguments));
     found
+}
+
+/// By the name that the reader of shell has for it.
+fn language(name: &str) -> Option<Language> {
+    match name {
+        "node" => Some(Language::JavaScript),
+        name => Language::named(name),
+    }
 }
 
 /// What an installer obeys besides its arguments, and the words with which it does.
@@ -69,8 +81,8 @@ const INSTALLERS: &[Installer] = &[
     Installer {
         programs: &["npm", "pnpm", "yarn", "bun", "cnpm"],
         words: &[
-            "install", "i", "ci", "add", "in", "update", "up", "rebuild", "link", "pack", "publish", "run", "run-script",
-            "test", "t", "start", "",
+            "install", "i", "ci", "add", "in", "update", "up", "rebuild", "link", "pack", "publish", "run",
+            "run-script", "test", "t", "start", "",
         ],
         manifests: &["package.json", ".npmrc", "binding.gyp"],
     },
@@ -94,7 +106,11 @@ const INSTALLERS: &[Installer] = &[
         words: &[],
         manifests: &["Gemfile", "Rakefile", "extconf.rb"],
     },
-    Installer { programs: &["make", "gmake", "bmake"], words: &[], manifests: &["GNUmakefile", "makefile", "Makefile"] },
+    Installer {
+        programs: &["make", "gmake", "bmake"],
+        words: &[],
+        manifests: &["GNUmakefile", "makefile", "Makefile"],
+    },
     Installer { programs: &["just"], words: &[], manifests: &["justfile"] },
     Installer { programs: &["docker", "podman", "buildah"], words: &["build"], manifests: &["Dockerfile"] },
 ];
@@ -147,7 +163,7 @@ mod tests {
         wanted(&line.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
-    fn file(path: &str, language: Option<&'static str>) -> Wanted {
+    fn file(path: &str, language: Option<Language>) -> Wanted {
         Wanted::File { path: path.to_owned(), language }
     }
 
@@ -159,16 +175,16 @@ mod tests {
             _ => None,
         });
         let texts: Vec<_> = texts.collect();
-        assert!(texts.contains(&("python", "import os")), "{texts:?}");
-        assert!(texts.iter().any(|(language, _)| *language == "shell"), "{texts:?}");
-        assert!(found.contains(&file("y.js", Some("node"))), "{found:?}");
+        assert!(texts.contains(&(Some(Language::Python), "import os")), "{texts:?}");
+        assert!(texts.iter().any(|(language, _)| *language == Some(Language::Shell)), "{texts:?}");
+        assert!(found.contains(&file("y.js", Some(Language::JavaScript))), "{found:?}");
     }
 
     #[test]
     fn scripts_are_wanted_by_name() {
-        assert_eq!(of(&["python3.11", "-u", "tools/x.py", "-c"]), [file("tools/x.py", Some("python"))]);
+        assert_eq!(of(&["python3.11", "-u", "tools/x.py", "-c"]), [file("tools/x.py", Some(Language::Python))]);
         assert_eq!(of(&["./configure", "--prefix=/x"]), [file("./configure", None)]);
-        assert_eq!(of(&["bash"]), [Wanted::Input { language: "shell" }]);
+        assert_eq!(of(&["bash"]), [Wanted::Input { language: Some(Language::Shell) }]);
         assert_eq!(of(&["ls", "-la"]), []);
     }
 

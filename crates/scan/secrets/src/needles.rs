@@ -93,7 +93,9 @@ impl Needles {
             return;
         }
         match <&[u64; 1 << (FEW - 6)]>::try_from(self.bits.as_slice()) {
-            Ok(bits) => places(text, from, self.shift, |at| bits[at & (bits.len() - 1)], |at| self.at(text, at, &mut found)),
+            Ok(bits) => {
+                places(text, from, self.shift, |at| bits[at & (bits.len() - 1)], |at| self.at(text, at, &mut found))
+            }
             Err(_) => {
                 let Ok(bits) = <&[u64; 1 << (MANY - 6)]>::try_from(self.bits.as_slice()) else { return };
                 places(text, from, self.shift, |at| bits[at & (bits.len() - 1)], |at| self.at(text, at, &mut found));
@@ -215,7 +217,8 @@ fn hashed(gram: u32, shift: u32) -> usize {
 
 fn enter(entries: &mut Vec<Entry>, at: u32, needle: &Needle) {
     let bytes = &needle.bytes;
-    let gram = |offset: usize| u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]]);
+    let gram =
+        |offset: usize| u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]]);
     if bytes.len() < SHORTEST {
         return;
     }
@@ -234,7 +237,8 @@ fn enter(entries: &mut Vec<Entry>, at: u32, needle: &Needle) {
         return;
     }
     let last = (bytes.len() - GRAM).min(LATEST);
-    let offset = (0..=last).max_by_key(|offset| bytes[*offset..offset + GRAM].iter().map(|letter| rarity(*letter)).sum::<u32>());
+    let offset =
+        (0..=last).max_by_key(|offset| bytes[*offset..offset + GRAM].iter().map(|letter| rarity(*letter)).sum::<u32>());
     let offset = offset.unwrap_or(0);
     entries.push(Entry { gram: gram(offset), needle: at, offset: offset as u8 });
 }

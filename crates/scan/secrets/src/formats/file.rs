@@ -112,7 +112,8 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Written>, BadFormats> {
 fn checked(file: &str, text: &str, entry: Spanned<Entry>) -> Result<Written, BadFormats> {
     let whole = entry.span();
     let entry = entry.into_inner();
-    let bad = |at: &Range<usize>, key: &str, why: String, fix: &str| BadFormats::new(file, text, at.start, key, why, fix);
+    let bad =
+        |at: &Range<usize>, key: &str, why: String, fix: &str| BadFormats::new(file, text, at.start, key, why, fix);
     let id = entry.id.get_ref();
     let is_named = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || ".-".contains(letter);
     if id.is_empty() || id.len() > 64 || !id.chars().all(is_named) {
@@ -173,7 +174,13 @@ fn checked(file: &str, text: &str, entry: Spanned<Entry>) -> Result<Written, Bad
         entropy,
         check: entry.check.map(Spanned::into_inner),
         block: entry.block,
-        rank: if entry.generic { 3 } else if is_assigned { 2 } else { 1 },
+        rank: if entry.generic {
+            3
+        } else if is_assigned {
+            2
+        } else {
+            1
+        },
         matches: entry.matches.into_inner(),
         passes: entry.passes.into_inner(),
         at,
@@ -191,7 +198,9 @@ fn assigned(keywords: &[String], value: &str) -> String {
 }
 
 fn escaped(word: &str) -> String {
-    word.chars().flat_map(|letter| (!letter.is_ascii_alphanumeric()).then_some('\\').into_iter().chain([letter])).collect()
+    word.chars()
+        .flat_map(|letter| (!letter.is_ascii_alphanumeric()).then_some('\\').into_iter().chain([letter]))
+        .collect()
 }
 
 fn spelled(keywords: &[String], ignore_case: bool) -> Vec<String> {

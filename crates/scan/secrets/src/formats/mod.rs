@@ -128,10 +128,12 @@ fn tried(written: &file::Written, bad: &impl Fn(usize, &str, String, &str) -> Ba
         (&written.passes, written.at.passes.start, "passes", false),
     ] {
         for (number, example) in examples.iter().enumerate() {
-            let text = examples::spelled_out(example)
-                .map_err(|why| bad(at, key, format!("example {}: {why}", number + 1), "see docs/secrets.md for its kinds"))?;
+            let text = examples::spelled_out(example).map_err(|why| {
+                bad(at, key, format!("example {}: {why}", number + 1), "see docs/secrets.md for its kinds")
+            })?;
             if crate::find(text.as_bytes(), &alone).is_empty() == found {
-                let why = format!("example {} is {}found by `{}`", number + 1, if found { "not " } else { "" }, written.id);
+                let why =
+                    format!("example {} is {}found by `{}`", number + 1, if found { "not " } else { "" }, written.id);
                 return Err(bad(at, key, why, "mend the expression or the example"));
             }
         }

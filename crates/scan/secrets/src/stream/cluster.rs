@@ -17,9 +17,14 @@ pub(super) struct Interval {
 #[derive(Debug)]
 pub(super) enum Extension {
     /// Longer than its format's window.
-    Token { at: usize },
+    Token {
+        at: usize,
+    },
     /// The last letter of base64 depends on what follows the value; and padding.
-    Base64 { at: usize, left: usize },
+    Base64 {
+        at: usize,
+        left: usize,
+    },
     Block(Block),
 }
 
@@ -105,7 +110,8 @@ impl Extension {
                 (*at, !last && *at == text.len())
             }
             Extension::Base64 { at, left } => {
-                let count = text[*at..].iter().take(*left).take_while(|letter| is_base64(**letter) || **letter == b'=').count();
+                let count =
+                    text[*at..].iter().take(*left).take_while(|letter| is_base64(**letter) || **letter == b'=').count();
                 *at += count;
                 *left -= count;
                 (*at, !last && *left > 0 && *at == text.len())

@@ -320,7 +320,8 @@ impl Stream {
         let waiting = self.pending.iter().map(|pending| pending.start).min();
         let intervals = self.intervals.iter().map(|interval| interval.start).min();
         let cluster = self.cluster.as_ref().map(Cluster::needs);
-        let needed = [waiting, intervals, cluster, Some(self.scanned)].into_iter().flatten().fold(self.cursor, usize::min);
+        let needed =
+            [waiting, intervals, cluster, Some(self.scanned)].into_iter().flatten().fold(self.cursor, usize::min);
         let gone = needed.saturating_sub(CONTEXT);
         // Moving costs as much as what stays: not for every byte that comes alone.
         if gone < self.buffer.len() / 2 || gone == 0 {
