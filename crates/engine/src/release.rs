@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use model::{Outlet, Redacted, Streams};
 use secrets::terminal::Cleaner;
-use secrets::{Formats, Redactor, Values};
+use secrets::{Added, Formats, Redactor, Values};
 
 /// What the output of one run passes through.
 pub struct Release {
@@ -144,8 +144,11 @@ fn known(environment: &[(OsString, OsString)]) -> Values {
     for (name, value) in environment {
         let name = name.to_string_lossy();
         if is_secret(&name) {
-            // What is too short, or too common, to be told from other text is left to the formats.
-            values.add(&name, value.as_bytes());
+            match values.add(&name, value.as_bytes()) {
+                Added::Kept => {}
+                // Ordinary text has it too: what remains to be seen is left to the formats.
+                Added::TooShort | Added::TooCommon | Added::TooLong => {}
+            }
         }
     }
     values
