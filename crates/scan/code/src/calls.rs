@@ -283,6 +283,12 @@ impl<'t> Evaluator<'_, 't> {
     /// A call of something with a known name: rules are asked, code within is kept for later.
     fn called_with(&mut self, name: &str, items: &[Item], node: Node<'_>, labels: Labels, base: &Value) -> Value {
         let name = names::canonical(self.language, name).into_owned();
+        let labels = match name.rsplit('.').next() {
+            Some("get" | "fetch" | "pop" | "setdefault" | "getOrDefault" | "key?" | "has_key" | "getProperty") => {
+                one_variable(labels, items.first().and_then(|item| item.value.shown()).unwrap_or(""))
+            }
+            _ => labels,
+        };
         let given = items.iter().fold(labels, |all, item| all | item.value.labels);
         let mut known = Vec::new();
         self.rules.of_name(self.language, "", &name, &mut known);
