@@ -86,6 +86,8 @@ pub(crate) struct Evaluator<'a, 't> {
     texts: usize,
     /// What names of the whole file came to stand for in the round before: functions may use them before they are set.
     earlier: HashMap<Rc<str>, Value>,
+    /// Names that functions used before anything was known of them.
+    missing: std::collections::HashSet<Rc<str>>,
     /// The objects of members that were just looked at, by node: the call around one asks for it.
     pub members: HashMap<usize, Value>,
 }
@@ -105,6 +107,7 @@ pub(crate) fn tree(source: &[u8], language: Language, grammar: &'static Grammar,
         frames: Vec::new(),
         texts: 0,
         earlier: HashMap::new(),
+        missing: std::collections::HashSet::new(),
         members: HashMap::new(),
     };
     for _ in 0..ROUNDS {
@@ -515,7 +518,7 @@ impl<'a, 't> Evaluator<'a, 't> {
 
     fn remember(&mut self) {
         let Some(outermost) = self.scopes.first() else { return };
-        for (name, value) in outermost.iter().filter(|(_, value)| value.labels != 0) {
+        for (name, value) in outermost.iter().filter(|(name, value)| value.labels != 0 && self.missing.contains(*name)) {
             if self.earlier.get(name).is_none_or(|before| before.labels != value.labels) {
                 self.earlier.insert(name.clone(), value.clone());
                 self.changed = true;
@@ -526,6 +529,9 @@ impl<'a, 't> Evaluator<'a, 't> {
     pub fn look_up(&mut self, name: &str, node: Node<'_>) -> Value {
         if let Some(value) = self.variable(name) {
             return value.clone();
+        }
+        if self.scopes.len() > 1 && self.missing.len() < 4096 && !self.missing.contains(name) {
+            self.missing.insert(Rc::from(name));
         }
         let canonical = crate::names::canonical(self.language, name);
         self.read(&canonical, node)
