@@ -15,6 +15,10 @@ const FOLDER: &str = "scan";
 /// Read once. Rules can only add findings, so a folder that a variable names may add some too.
 pub fn load() -> Result<&'static Rules, Trouble> {
     static RULES: OnceLock<Rules> = OnceLock::new();
+    if !code::prepare() {
+        let message = "the scanner's patterns do not work here".to_owned();
+        return Err(Trouble { message, fix: "please report this".to_owned() });
+    }
     if let Some(rules) = RULES.get() {
         return Ok(rules);
     }

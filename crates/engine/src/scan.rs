@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use code::{Rules, Scanner, Source};
 use model::{Finding, RuleInfo, Scanned, Scans, Severity, Spot, Trouble};
+use secrets::Formats;
 use sys::confined::{Confinement, Worker};
 
 use crate::policies::recorded;
@@ -72,7 +73,9 @@ fn answer(question: &[u8], rules: &Rules) -> Vec<u8> {
         Some((std::str::from_utf8(rest.get(..length)?).ok()?, rest.get(length..)?))
     });
     let Some((name, bytes)) = parts else { return Vec::new() };
-    let found = Scanner::new(rules).scan(&Source { name, language: None, bytes }).findings;
+    let mut found = Scanner::new(rules).scan(&Source { name, language: None, bytes }).findings;
+    found.extend(secrets::find_in(name, bytes, &Formats::built_in()));
+    found.sort_by(|left, right| left.at.cmp(&right.at));
     serde_json::to_vec(&found).unwrap_or_default()
 }
 
