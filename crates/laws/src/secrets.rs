@@ -82,7 +82,8 @@ fn streams_are_redacted(case: Case) {
     assert!(out == expected, "cut, it is {}\nand whole {}", out.escape_ascii(), expected.escape_ascii());
     for value in &kept {
         // What stands in the place of a secret may look like one.
-        let is_a_name = value.iter().any(|byte| b"[]".contains(byte)) || names().iter().any(|name| contains(name, value));
+        let is_a_name =
+            value.iter().any(|byte| b"[]".contains(byte)) || names().iter().any(|name| contains(name, value));
         assert!(is_a_name || !contains(&expected, value), "{} is in {}", value.escape_ascii(), expected.escape_ascii());
     }
 }
@@ -90,8 +91,9 @@ fn streams_are_redacted(case: Case) {
 fn spelled(piece: &Piece, values: &[Vec<u8>]) -> Vec<u8> {
     let value = |number: &u8| values.get(usize::from(*number) % values.len().max(1)).cloned().unwrap_or_default();
     const KEYWORDS: &[&str] = &[
-        "ghp_", "password=", "token: ", "-----BEGIN RSA PRIVATE KEY-----", "-----END", "eyJhbGciOiJIUzI1NiJ9.", "AKIA", "sk-proj-",
-        "https://a:", "@b", "Bearer ", "xoxb-", "\"kty\":", "-----BEGIN PRIVATE KEY-----\n", "1234567890:AA", "abc8Q~",
+        "ghp_", "password=", "token: ", "-----BEGIN RSA PRIVATE KEY-----", "-----END", "eyJhbGciOiJIUzI1NiJ9.", "AKIA",
+        "sk-proj-", "https://a:", "@b", "Bearer ", "xoxb-", "\"kty\":", "-----BEGIN PRIVATE KEY-----\n",
+        "1234567890:AA", "abc8Q~",
     ];
     match piece {
         Piece::Bytes(bytes) => bytes.clone(),

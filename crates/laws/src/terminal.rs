@@ -26,7 +26,10 @@ fn is_safe(shown: &str) {
             '\u{1b}' => {
                 assert_eq!(letters.next(), Some('['), "another sequence: {shown:?}");
                 let inside: String = letters.clone().take_while(|letter| (' '..='?').contains(letter)).collect();
-                assert!(inside.len() <= 64 && inside.chars().all(|letter| "0123456789;:".contains(letter)), "{shown:?}");
+                assert!(
+                    inside.len() <= 64 && inside.chars().all(|letter| "0123456789;:".contains(letter)),
+                    "{shown:?}"
+                );
                 let last = letters.nth(inside.len());
                 assert!(matches!(last, Some('m' | 'K' | 'C' | 'D' | 'G')), "another sequence: {shown:?}");
                 assert!(last == Some('m') || inside.len() <= 4, "far away: {shown:?}");

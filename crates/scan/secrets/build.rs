@@ -10,7 +10,8 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=formats");
     println!("cargo::rerun-if-changed=src/formats/file.rs");
-    let mut paths: Vec<_> = fs::read_dir("formats")?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut paths: Vec<_> =
+        fs::read_dir("formats")?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     paths.sort();
     let mut table = String::from("[\n");
     for path in paths {
@@ -26,7 +27,23 @@ fn main() -> io::Result<()> {
 }
 
 fn row(table: &mut String, format: &file::Written) -> std::fmt::Result {
-    let file::Written { id, title, severity, keywords, regex, lead, before, window, entropy, check, block, rank, .. } = format;
+    let file::Written {
+        id,
+        title,
+        severity,
+        keywords,
+        regex,
+        lead,
+        before,
+        window,
+        entropy,
+        check,
+        least,
+        needs,
+        block,
+        rank,
+        ..
+    } = format;
     let severity = match severity.as_str() {
         "low" => "Low",
         "medium" => "Medium",
@@ -37,6 +54,6 @@ fn row(table: &mut String, format: &file::Written) -> std::fmt::Result {
         table,
         "BuiltIn {{ id: {id:?}, title: {title:?}, severity: model::Severity::{severity}, keywords: &{keywords:?}, \
          regex: {regex:?}, lead: {lead}, before: {before:?}, window: {window}, entropy: {entropy:?}, check: {check:?}, \
-         block: {block}, rank: {rank} }},"
+         least: {least}, needs: {needs:?}, block: {block}, rank: {rank} }},"
     )
 }

@@ -26,24 +26,28 @@ pub fn find_in(name: &str, bytes: &[u8], formats: &Formats) -> Vec<Finding> {
     stream.push(bytes, &mut places);
     stream.finish(&mut places);
     let mut lines = Lines { bytes, at: 0, line: 1, line_start: 0 };
-    places.0.into_iter().filter_map(|(start, end, label)| {
-        let Label::Format(format) = label else { return None };
-        let format = index.format(format)?;
-        let (line, column) = lines.of(start as usize);
-        let secret = bytes.get(start as usize..end as usize).unwrap_or_default();
-        let prefix = format.keywords.iter().find(|word| !format.has_lead() && secret.starts_with(word.as_bytes()));
-        let letters = secret.len();
-        Some(Finding {
-            rule: format.id.to_string(),
-            class: "secret".to_owned(),
-            severity: format.severity,
-            cwe: Some(CWE),
-            message: format!("{} in plain text", format.title),
-            fix: "revoke it, and hand it over as a named secret instead".to_owned(),
-            at: Spot { name: name.to_owned(), line, column, start, end },
-            excerpt: format!("{}…({letters} letters)", prefix.map_or("", |word| word)),
+    places
+        .0
+        .into_iter()
+        .filter_map(|(start, end, label)| {
+            let Label::Format(format) = label else { return None };
+            let format = index.format(format)?;
+            let (line, column) = lines.of(start as usize);
+            let secret = bytes.get(start as usize..end as usize).unwrap_or_default();
+            let prefix = format.keywords.iter().find(|word| !format.has_lead() && secret.starts_with(word.as_bytes()));
+            let letters = secret.len();
+            Some(Finding {
+                rule: format.id.to_string(),
+                class: "secret".to_owned(),
+                severity: format.severity,
+                cwe: Some(CWE),
+                message: format!("{} in plain text", format.title),
+                fix: "revoke it, and hand it over as a named secret instead".to_owned(),
+                at: Spot { name: name.to_owned(), line, column, start, end },
+                excerpt: format!("{}…({letters} letters)", prefix.map_or("", |word| word)),
+            })
         })
-    }).collect()
+        .collect()
 }
 
 struct Places(Vec<(u64, u64, Label)>);

@@ -19,7 +19,9 @@ const QUIET_MODES: &[&[u8]] = &[b"?25", b"?12", b"?7", b"?2026", b"?1"];
 enum State {
     Text,
     /// Bytes of a letter that is not whole.
-    Letter { needs: usize },
+    Letter {
+        needs: usize,
+    },
     /// After ESC.
     Escape,
     /// After ESC and a letter that says which kind of charset follows.
@@ -27,7 +29,11 @@ enum State {
     /// After `ESC [`.
     Control,
     /// After `ESC ]` and its like.
-    Message { kind: u8, length: usize, escape: bool },
+    Message {
+        kind: u8,
+        length: usize,
+        escape: bool,
+    },
 }
 
 /// Cleans a stream. What comes out does not depend on how it is cut into pieces; what is kept is a few bytes.
@@ -276,7 +282,8 @@ fn is_harmless(inside: &[u8], last: u8) -> bool {
 
 /// Text that is there and can't be seen.
 fn conceals(inside: &[u8]) -> bool {
-    let mut parts = inside.split(|byte| *byte == b';').map(|part| part.split(|byte| *byte == b':').next().unwrap_or_default());
+    let mut parts =
+        inside.split(|byte| *byte == b';').map(|part| part.split(|byte| *byte == b':').next().unwrap_or_default());
     let number = |part: &[u8]| std::str::from_utf8(part).ok().and_then(|part| part.parse::<u32>().ok());
     while let Some(part) = parts.next() {
         match number(part) {

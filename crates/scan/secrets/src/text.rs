@@ -62,7 +62,9 @@ mod tests {
 
     #[test]
     fn two_answers_are_none() {
-        for json in [r#"{"text":"a","base64":"Yg=="}"#, r#"{"text":"a","base64":"?"}"#, r#"{"text":"a","more":1}"#, "{}"] {
+        for json in
+            [r#"{"text":"a","base64":"Yg=="}"#, r#"{"text":"a","base64":"?"}"#, r#"{"text":"a","more":1}"#, "{}"]
+        {
             assert!(serde_json::from_str::<Lossless>(json).is_err(), "{json}");
         }
     }

@@ -45,7 +45,8 @@ fn a_value_split_over_writes_is_one_value() {
 #[test]
 fn a_prompt_is_shown_at_once() {
     let mut redactor = Redactor::new(&one(), Some(&Formats::built_in()));
-    for prompt in ["Enter password: ", "[sudo] password for user: ", "Continue? [y/N] ", "token: ", "API key > ", "$ "] {
+    for prompt in ["Enter password: ", "[sudo] password for user: ", "Continue? [y/N] ", "token: ", "API key > ", "$ "]
+    {
         let mut out = Vec::new();
         redactor.push(prompt.as_bytes(), &mut out);
         assert_eq!(String::from_utf8_lossy(&out), prompt);
@@ -58,7 +59,8 @@ fn every_encoding_is_known() {
     let text = std::str::from_utf8(VALUE).unwrap();
     let hex: String = VALUE.iter().map(|byte| format!("{byte:02x}")).collect();
     let percent: String = VALUE.iter().map(|byte| format!("%{byte:02X}")).collect();
-    let reserved = text.replace('?', "%3F").replace('/', "%2F").replace('&', "%26").replace('"', "%22").replace('\'', "%27");
+    let reserved =
+        text.replace('?', "%3F").replace('/', "%2F").replace('&', "%26").replace('"', "%22").replace('\'', "%27");
     let mut forms: Vec<String> = vec![
         STANDARD.encode(VALUE),
         STANDARD.encode([VALUE, b"\n"].concat()),
@@ -98,7 +100,8 @@ fn base64_over_lines_is_known() {
     for (columns, end) in [(76, "\n"), (64, "\n"), (64, "\r\n"), (60, "\n"), (76, "\n    "), (64, "\\n")] {
         for before in 0..100 {
             let text = STANDARD.encode([vec![b'u'; before], VALUE.to_vec(), vec![b'w'; 20]].concat());
-            let lines: Vec<&str> = text.as_bytes().chunks(columns).map(|line| std::str::from_utf8(line).unwrap()).collect();
+            let lines: Vec<&str> =
+                text.as_bytes().chunks(columns).map(|line| std::str::from_utf8(line).unwrap()).collect();
             let (out, counts) = redacted(&one(), None, lines.join(end).as_bytes());
             assert_eq!(counts.total(), 1, "{columns} {end:?} {before}: {out}");
         }
@@ -160,7 +163,8 @@ fn bytes_that_are_no_text_come_through_and_hide_nothing() {
     let mut out = Vec::new();
     redactor.push(&text, &mut out);
     redactor.finish(&mut out);
-    let expected = [(0..=255).collect::<Vec<u8>>(), b"[redacted:DEPLOY_KEY]".to_vec(), (0..=255).rev().collect()].concat();
+    let expected =
+        [(0..=255).collect::<Vec<u8>>(), b"[redacted:DEPLOY_KEY]".to_vec(), (0..=255).rev().collect()].concat();
     assert!(out == expected);
     let mut values = Values::new();
     let raw = [0xff, 0x00, 0xfe, 0x80, 0x1b, 0xc3, 0x28, 0x90, 0x91];
@@ -172,13 +176,15 @@ fn bytes_that_are_no_text_come_through_and_hide_nothing() {
 #[test]
 fn a_private_key_loses_its_body_and_nothing_after_it() {
     let formats = Formats::built_in();
-    let key = spelled_out("-----BEGIN RSA PRIVATE KEY-----\n⟨pem 20⟩\nQ29tZQ==\n-----END RSA PRIVATE KEY-----\n").unwrap();
+    let key =
+        spelled_out("-----BEGIN RSA PRIVATE KEY-----\n⟨pem 20⟩\nQ29tZQ==\n-----END RSA PRIVATE KEY-----\n").unwrap();
     let (out, _) = redacted(&Values::new(), Some(&formats), format!("a\n{key}done in 3 s\n").as_bytes());
     assert_eq!(
         out,
         "a\n-----BEGIN RSA PRIVATE KEY-----[redacted:private-key.rsa]-----END RSA PRIVATE KEY-----\ndone in 3 s\n"
     );
-    let with_headers = key.replacen("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n", 1);
+    let with_headers =
+        key.replacen("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n", 1);
     let indented: String = key.lines().map(|line| format!("    > {line}\n")).collect();
     let joined = key.replace('\n', " ");
     let quoted = format!("{:?}", key);
@@ -240,8 +246,13 @@ fn a_name_tells_no_value_and_does_nothing() {
 fn short_and_common_values_are_refused_and_said_to_be() {
     let mut values = Values::new();
     for (value, added) in [
-        ("abc1234", Added::TooShort), ("true", Added::TooShort), ("password", Added::TooCommon), ("00000000", Added::TooCommon),
-        ("production\n", Added::TooCommon), ("12345678", Added::TooCommon), ("", Added::TooShort),
+        ("abc1234", Added::TooShort),
+        ("true", Added::TooShort),
+        ("password", Added::TooCommon),
+        ("00000000", Added::TooCommon),
+        ("production\n", Added::TooCommon),
+        ("12345678", Added::TooCommon),
+        ("", Added::TooShort),
     ] {
         assert_eq!(values.add("A", value.as_bytes()), added, "{value}");
     }
@@ -256,8 +267,9 @@ fn short_and_common_values_are_refused_and_said_to_be() {
 fn hostile_text_takes_no_longer_than_its_length() {
     let formats = Formats::built_in();
     let repeated = [
-        "password=", "-eyJhbGciOi", "-----BEGIN RSA PRIVATE KEY-----", "https://a:", "token token=\"", "ghp_", " sk-proj-a",
-        "\"kty\"", "jdbc:a?", "$6$", "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAA\n", "cloudflare key ",
+        "password=", "-eyJhbGciOi", "-----BEGIN RSA PRIVATE KEY-----", "https://a:", "token token=\"", "ghp_",
+        " sk-proj-a", "\"kty\"", "jdbc:a?", "$6$", "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAA\n",
+        "cloudflare key ",
     ];
     for part in repeated {
         let text = part.repeat((64 << 10) / part.len());

@@ -24,7 +24,10 @@ fn cut(redactor: &mut Redactor, text: &[u8], cuts: &[usize]) -> Vec<u8> {
     out
 }
 
-const VALUES: &[&str] = &["correct horse/battery&staple", "pa$$'w\"ord\\9x", "aaaaaaab", "aaaaaaabaaaaaaab", "zeilenümbruch§12", "0123456789abcdefghij"];
+const VALUES: &[&str] = &[
+    "correct horse/battery&staple", "pa$$'w\"ord\\9x", "aaaaaaab", "aaaaaaabaaaaaaab", "zeilenümbruch§12",
+    "0123456789abcdefghij",
+];
 
 fn values() -> Values {
     let mut values = Values::new();
@@ -36,12 +39,29 @@ fn values() -> Values {
 
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let examples: Vec<String> = [
-        "ghp_⟨github 36⟩", "AKIA⟨base32 16⟩", "password = \"⟨alnum 28⟩\"", "Enter password: ", "postgres://a:⟨alnum 12⟩@b/c",
-        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ⟨alnum 30⟩.⟨base64url 43⟩", "sk-proj-⟨alnum 600⟩", "token=",
-        "-----BEGIN RSA PRIVATE KEY-----\n⟨pem 3⟩\n-----END RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----", "⟨pem 2⟩",
-        "CLOUDFLARE_API_TOKEN=⟨alnum 40⟩", "⟨digits 10⟩:AA⟨alnum 33⟩", "Authorization: Bearer ⟨alnum 40⟩", "-----END",
-        "abc8Q~⟨alnum 33⟩", "task-", "sk-", "⟨base64 70⟩",
-    ].iter().map(|example| spelled_out(example).expect("a kind")).collect();
+        "ghp_⟨github 36⟩",
+        "AKIA⟨base32 16⟩",
+        "password = \"⟨alnum 28⟩\"",
+        "Enter password: ",
+        "postgres://a:⟨alnum 12⟩@b/c",
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ⟨alnum 30⟩.⟨base64url 43⟩",
+        "sk-proj-⟨alnum 600⟩",
+        "token=",
+        "-----BEGIN RSA PRIVATE KEY-----\n⟨pem 3⟩\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----",
+        "⟨pem 2⟩",
+        "CLOUDFLARE_API_TOKEN=⟨alnum 40⟩",
+        "⟨digits 10⟩:AA⟨alnum 33⟩",
+        "Authorization: Bearer ⟨alnum 40⟩",
+        "-----END",
+        "abc8Q~⟨alnum 33⟩",
+        "task-",
+        "sk-",
+        "⟨base64 70⟩",
+    ]
+    .iter()
+    .map(|example| spelled_out(example).expect("a kind"))
+    .collect();
     use base64::Engine;
     let engine = base64::engine::general_purpose::STANDARD;
     let mut known: Vec<Vec<u8>> = Vec::new();

@@ -31,9 +31,9 @@ pub(super) fn entropy(secret: &[u8]) -> f64 {
 
 /// Words that stand in examples. Long enough to be in no token by chance.
 const WORDS: &[&str] = &[
-    "example", "placeholder", "changeme", "change_me", "change-me", "redacted", "your_", "your-", "yourapi", "yourtoken",
-    "insert_", "notreal", "not_a_real", "not-a-real", "not_real", "dummy", "xxxx", "****", "....", "qwerty", "testtest",
-    "tokenhere", "keyhere", "_here", "-here", "fakefake", "foobar",
+    "example", "placeholder", "changeme", "change_me", "change-me", "redacted", "your_", "your-", "yourapi",
+    "yourtoken", "insert_", "notreal", "not_a_real", "not-a-real", "not_real", "dummy", "xxxx", "****", "....",
+    "qwerty", "testtest", "tokenhere", "keyhere", "_here", "-here", "fakefake", "foobar",
 ];
 
 pub(super) fn is_placeholder(secret: &[u8]) -> bool {
@@ -110,17 +110,20 @@ fn is_jwt_header(secret: &[u8]) -> bool {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     let header = secret.split(|letter| *letter == b'.').next().unwrap_or_default();
     let Ok(header) = URL_SAFE_NO_PAD.decode(header) else { return false };
-    header.starts_with(b"{") && header.trim_ascii_end().ends_with(b"}") && memchr::memmem::find(&header, b"\"alg\"").is_some()
+    header.starts_with(b"{")
+        && header.trim_ascii_end().ends_with(b"}")
+        && memchr::memmem::find(&header, b"\"alg\"").is_some()
 }
 
 /// Passwords of examples, and names of variables or functions in their place.
 fn is_password(secret: &[u8]) -> bool {
     const COMMON: &[&str] = &[
-        "password", "passwd", "pass", "secret", "postgres", "root", "admin", "user", "username", "test", "guest", "changeit",
-        "none", "null", "nil", "undefined", "true", "false", "token", "mysql", "redis", "mongo", "default", "required",
-        "optional", "string", "hunter2", "letmein", "password1", "password123", "secret123", "admin123", "test123", "p@ssw0rd",
-        "mypassword", "mysecret", "rabbitmq", "kafka", "minio", "minioadmin", "sa", "me", "pw", "key", "value", "foo", "bar",
-        "user:password", "username:password", "user:pass", "credentials", "hidden", "masked",
+        "password", "passwd", "pass", "secret", "postgres", "root", "admin", "user", "username", "test", "guest",
+        "changeit", "none", "null", "nil", "undefined", "true", "false", "token", "mysql", "redis", "mongo", "default",
+        "required", "optional", "string", "hunter2", "letmein", "password1", "password123", "secret123", "admin123",
+        "test123", "p@ssw0rd", "mypassword", "mysecret", "rabbitmq", "kafka", "minio", "minioadmin", "sa", "me", "pw",
+        "key", "value", "foo", "bar", "user:password", "username:password", "user:pass", "credentials", "hidden",
+        "masked",
     ];
     let small = secret.to_ascii_lowercase();
     !COMMON.iter().any(|word| word.as_bytes() == small)
@@ -148,7 +151,8 @@ fn is_hash_or_uuid(secret: &[u8]) -> bool {
 
 /// `min-length-12-with-2-digits`: words and numbers, joined.
 fn is_words(secret: &[u8]) -> bool {
-    let parts: Vec<&[u8]> = secret.split(|letter| matches!(letter, b'-' | b'_' | b'.' | b'/' | b':' | b'+' | b'=')).collect();
+    let parts: Vec<&[u8]> =
+        secret.split(|letter| matches!(letter, b'-' | b'_' | b'.' | b'/' | b':' | b'+' | b'=')).collect();
     let is_word = |part: &&[u8]| part.iter().all(u8::is_ascii_alphabetic) || part.iter().all(u8::is_ascii_digit);
     parts.len() >= 3 && parts.iter().all(is_word)
 }
@@ -164,5 +168,7 @@ fn is_basic(secret: &[u8]) -> bool {
     let bare = secret.split(|letter| *letter == b'=').next().unwrap_or_default();
     let Ok(plain) = STANDARD_NO_PAD.decode(bare) else { return false };
     let Some(colon) = plain.iter().position(|letter| *letter == b':') else { return false };
-    plain.iter().all(|letter| (b' '..=b'~').contains(letter)) && is_password(&plain[colon + 1..]) && plain.len() > colon + 1
+    plain.iter().all(|letter| (b' '..=b'~').contains(letter))
+        && is_password(&plain[colon + 1..])
+        && plain.len() > colon + 1
 }

@@ -42,7 +42,18 @@ pub(super) struct Block {
 impl Block {
     pub fn after(start: usize) -> Block {
         let line = Line::Prefix;
-        Block { start, end: start, read: start, length: 0, line, letters: 0, in_line: 0, run: 0, run_end: start, finished: false }
+        Block {
+            start,
+            end: start,
+            read: start,
+            length: 0,
+            line,
+            letters: 0,
+            in_line: 0,
+            run: 0,
+            run_end: start,
+            finished: false,
+        }
     }
 
     /// Enough of it to be a key.
@@ -94,7 +105,9 @@ impl Block {
             (Line::Body, b'-') => self.line = Line::Name,
             (Line::Body | Line::Name, b':') => self.line = Line::Header,
             (Line::Name, letter) if letter.is_ascii_alphabetic() => {}
-            (Line::Prefix | Line::Body, letter) if letter != b'-' && letter != b'_' && (is_base64(letter) || letter == b'=') => {
+            (Line::Prefix | Line::Body, letter)
+                if letter != b'-' && letter != b'_' && (is_base64(letter) || letter == b'=') =>
+            {
                 self.body(place);
             }
             (Line::Suffix, letter) if self.run >= RUN && is_base64(letter) && letter != b'-' => {

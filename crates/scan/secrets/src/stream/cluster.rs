@@ -2,6 +2,7 @@
 
 use super::Label;
 use super::block::Block;
+use crate::formats::is_token;
 use crate::needles::is_base64;
 
 #[derive(Debug)]
@@ -17,9 +18,14 @@ pub(super) struct Interval {
 #[derive(Debug)]
 pub(super) enum Extension {
     /// Longer than its format's window.
-    Token { at: usize },
+    Token {
+        at: usize,
+    },
     /// The last letter of base64 depends on what follows the value; and padding.
-    Base64 { at: usize, left: usize },
+    Base64 {
+        at: usize,
+        left: usize,
+    },
     Block(Block),
 }
 
@@ -63,16 +69,12 @@ impl Cluster {
         !self.extensions.is_empty()
     }
 
-    /// Takes an interval that overlaps; says whether it did.
-    pub fn takes(&mut self, interval: &mut Interval, base: u64) -> bool {
-        if interval.start >= self.end {
-            return false;
-        }
-        let length = usize::MAX - (interval.end - interval.start);
-        self.best = self.best.min((interval.rank, length, base + interval.start as u64, interval.label));
-        self.end = self.end.max(interval.end);
-        self.extensions.extend(interval.more.take());
-        true
+    /// Takes an interval that overlaps.
+    pub fn take(&mut self, interval: Interval, base: u64) {
+        let Interval { start, end, label, rank, more } = interval;
+        self.best = self.best.min((rank, usize::MAX - (end - start), base + start as u64, label));
+        self.end = self.end.max(end);
+        self.extensions.extend(more);
     }
 
     /// Goes on through the letters that are there.
@@ -105,7 +107,8 @@ impl Extension {
                 (*at, !last && *at == text.len())
             }
             Extension::Base64 { at, left } => {
-                let count = text[*at..].iter().take(*left).take_while(|letter| is_base64(**letter) || **letter == b'=').count();
+                let count =
+                    text[*at..].iter().take(*left).take_while(|letter| is_base64(**letter) || **letter == b'=').count();
                 *at += count;
                 *left -= count;
                 (*at, !last && *left > 0 && *at == text.len())
@@ -130,8 +133,4 @@ impl Extension {
             Extension::Block(block) => block.moved(by),
         }
     }
-}
-
-fn is_token(letter: u8) -> bool {
-    is_base64(letter) || matches!(letter, b'.' | b'=' | b'~' | b'%')
 }

@@ -13,8 +13,8 @@ fn cleaned(bytes: &[u8]) -> String {
 #[test]
 fn text_colours_and_progress_bars_stay() {
     for text in [
-        "plain\ttext\r\n", "\x1b[1;31mred\x1b[0m", "\x1b[38;5;8mgrey\x1b[m", "\x1b[38;2;8;8;8mdark\x1b[0m", "\r\x1b[2K 50%",
-        "\x1b[12C\x1b[3D\x1b[1G", "grün 漢字 🦀", "spin\x08|",
+        "plain\ttext\r\n", "\x1b[1;31mred\x1b[0m", "\x1b[38;5;8mgrey\x1b[m", "\x1b[38;2;8;8;8mdark\x1b[0m",
+        "\r\x1b[2K 50%", "\x1b[12C\x1b[3D\x1b[1G", "grün 漢字 🦀", "spin\x08|",
     ] {
         assert_eq!(cleaned(text.as_bytes()), text);
     }
@@ -53,7 +53,10 @@ fn what_acts_is_shown() {
 
 #[test]
 fn raw_bytes_that_are_no_letter_are_shown() {
-    assert_eq!(cleaned(b"\x9b2J\x90q\xff\xc3(\xed\xa0\x80\xf4\x90\x80\x80"), "<9B>2J<90>q<FF><C3>(<ED><A0><80><F4><90><80><80>");
+    assert_eq!(
+        cleaned(b"\x9b2J\x90q\xff\xc3(\xed\xa0\x80\xf4\x90\x80\x80"),
+        "<9B>2J<90>q<FF><C3>(<ED><A0><80><F4><90><80><80>"
+    );
 }
 
 #[test]

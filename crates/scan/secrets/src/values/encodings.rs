@@ -38,7 +38,11 @@ pub(super) fn of(value: &[u8], name: u32) -> Vec<Form> {
         // As JavaScript does: these stay.
         add(percent(value, capital, |letter| is_unreserved(letter) || b"!'()*".contains(&letter)), false, false);
         // What may stand in a path or a query.
-        add(percent(value, capital, |letter| is_unreserved(letter) || b"!$&'()*+,;=:@/?".contains(&letter)), false, false);
+        add(
+            percent(value, capital, |letter| is_unreserved(letter) || b"!$&'()*+,;=:@/?".contains(&letter)),
+            false,
+            false,
+        );
         add(percent(value, capital, |letter| is_unreserved(letter) || letter == b'/'), false, false);
         add(percent(value, capital, |_| false), false, false);
         let form = percent(value, capital, |letter| is_unreserved(letter) || letter == b' ' || letter == b'*');
@@ -49,17 +53,25 @@ pub(super) fn of(value: &[u8], name: u32) -> Vec<Form> {
     add(json(value, false, true), false, false);
     add(html(value, "&#39;"), false, false);
     add(html(value, "&#x27;"), false, false);
-    add(replaced(value, |letter, out| match letter {
-        b'\'' => out.extend(b"'\\''"),
-        _ => out.push(letter),
-    }), false, false);
+    add(
+        replaced(value, |letter, out| match letter {
+            b'\'' => out.extend(b"'\\''"),
+            _ => out.push(letter),
+        }),
+        false,
+        false,
+    );
     // In double quotes, and as `printf %q` writes it.
     add(escaped(value, b"\"$`\\"), false, false);
     add(escaped(value, b" \t!\"#$&'()*,;<>?[\\]^`{|}~"), false, false);
-    add(replaced(value, |letter, out| match letter {
-        b'\n' => out.extend(b"\r\n"),
-        _ => out.push(letter),
-    }), false, false);
+    add(
+        replaced(value, |letter, out| match letter {
+            b'\n' => out.extend(b"\r\n"),
+            _ => out.push(letter),
+        }),
+        false,
+        false,
+    );
     forms
 }
 

@@ -131,11 +131,11 @@ fn is_header(line: &[u8]) -> bool {
 /// Values that are settings rather than secrets.
 fn is_common(value: &[u8]) -> bool {
     const WORDS: &[&str] = &[
-        "password", "passw0rd", "localhost", "production", "development", "undefined", "username", "changeme", "redacted",
-        "disabled", "enabled", "required", "optional", "default", "anonymous", "postgres", "postgresql", "internal",
-        "external", "testtest", "test1234", "password1", "password123", "administrator", "example.com", "127.0.0.1",
-        "0.0.0.0", "application/json", "text/plain", "/bin/bash", "/usr/bin", "/usr/local/bin", "https://", "http://",
-        "xterm-256color", "en_us.utf-8", "c.utf-8", "truecolor",
+        "password", "passw0rd", "localhost", "production", "development", "undefined", "username", "changeme",
+        "redacted", "disabled", "enabled", "required", "optional", "default", "anonymous", "postgres", "postgresql",
+        "internal", "external", "testtest", "test1234", "password1", "password123", "administrator", "example.com",
+        "127.0.0.1", "0.0.0.0", "application/json", "text/plain", "/bin/bash", "/usr/bin", "/usr/local/bin",
+        "https://", "http://", "xterm-256color", "en_us.utf-8", "c.utf-8", "truecolor",
     ];
     let small = value.to_ascii_lowercase();
     let one_letter = value.iter().all(|letter| *letter == value[0]);
