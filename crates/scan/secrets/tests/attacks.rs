@@ -56,7 +56,7 @@ fn a_prompt_is_shown_at_once() {
 
 #[test]
 fn every_encoding_is_known() {
-    let text = std::str::from_utf8(VALUE).unwrap();
+    let text = std::str::from_utf8(VALUE).expect("as written above");
     let hex: String = VALUE.iter().map(|byte| format!("{byte:02x}")).collect();
     let percent: String = VALUE.iter().map(|byte| format!("%{byte:02X}")).collect();
     let reserved =
@@ -74,7 +74,7 @@ fn every_encoding_is_known() {
         percent.to_lowercase(),
         reserved.clone(),
         reserved.replace("%3F", "%3f").replace("%2F", "%2f"),
-        serde_json::to_string(text).unwrap(),
+        serde_json::to_string(text).expect("as written above"),
         text.replace('/', "\\/").replace('"', "\\\""),
         text.replace('\'', "'\\''"),
         text.replace('&', "&amp;").replace('"', "&quot;").replace('\'', "&#39;"),
@@ -100,8 +100,11 @@ fn base64_over_lines_is_known() {
     for (columns, end) in [(76, "\n"), (64, "\n"), (64, "\r\n"), (60, "\n"), (76, "\n    "), (64, "\\n")] {
         for before in 0..100 {
             let text = STANDARD.encode([vec![b'u'; before], VALUE.to_vec(), vec![b'w'; 20]].concat());
-            let lines: Vec<&str> =
-                text.as_bytes().chunks(columns).map(|line| std::str::from_utf8(line).unwrap()).collect();
+            let lines: Vec<&str> = text
+                .as_bytes()
+                .chunks(columns)
+                .map(|line| std::str::from_utf8(line).expect("as written above"))
+                .collect();
             let (out, counts) = redacted(&one(), None, lines.join(end).as_bytes());
             assert_eq!(counts.total(), 1, "{columns} {end:?} {before}: {out}");
         }
@@ -120,7 +123,7 @@ fn the_longest_of_values_names_what_overlaps() {
 
 #[test]
 fn a_value_beats_a_format_and_its_length_is_not_told() {
-    let token = spelled_out("ghp_⟨github 36⟩").unwrap();
+    let token = spelled_out("ghp_⟨github 36⟩").expect("as written above");
     let mut values = Values::new();
     assert_eq!(values.add("TOKEN", token.as_bytes()), Added::Kept);
     let (out, _) = redacted(&values, Some(&Formats::built_in()), format!("GITHUB_TOKEN={token}\n").as_bytes());
@@ -134,7 +137,7 @@ fn huge_lines_are_no_way_out() {
     let mut text = vec![b'a'; 3 << 20];
     text.extend_from_slice(VALUE);
     text.extend(vec![b'-'; 1 << 20]);
-    text.extend(spelled_out(" AKIA⟨base32 16⟩ ").unwrap().bytes());
+    text.extend(spelled_out(" AKIA⟨base32 16⟩ ").expect("as written above").bytes());
     text.extend(vec![b'b'; 1 << 20]);
     let mut redactor = Redactor::new(&one(), Some(&Formats::built_in()));
     let mut out = Vec::new();
@@ -149,7 +152,7 @@ fn huge_lines_are_no_way_out() {
 
 #[test]
 fn a_token_longer_than_any_window_is_swallowed_whole() {
-    let token = spelled_out("sk-proj-⟨alnum 4000⟩").unwrap() + &"k3".repeat(50_000);
+    let token = spelled_out("sk-proj-⟨alnum 4000⟩").expect("as written above") + &"k3".repeat(50_000);
     let (out, _) = redacted(&Values::new(), Some(&Formats::built_in()), format!("key {token} end\n").as_bytes());
     assert_eq!(out, "key [redacted:openai.project-key] end\n");
 }
@@ -176,8 +179,8 @@ fn bytes_that_are_no_text_come_through_and_hide_nothing() {
 #[test]
 fn a_private_key_loses_its_body_and_nothing_after_it() {
     let formats = Formats::built_in();
-    let key =
-        spelled_out("-----BEGIN RSA PRIVATE KEY-----\n⟨pem 20⟩\nQ29tZQ==\n-----END RSA PRIVATE KEY-----\n").unwrap();
+    let key = spelled_out("-----BEGIN RSA PRIVATE KEY-----\n⟨pem 20⟩\nQ29tZQ==\n-----END RSA PRIVATE KEY-----\n")
+        .expect("as written above");
     let (out, _) = redacted(&Values::new(), Some(&formats), format!("a\n{key}done in 3 s\n").as_bytes());
     assert_eq!(
         out,
@@ -203,10 +206,11 @@ fn a_private_key_loses_its_body_and_nothing_after_it() {
 
 #[test]
 fn lines_of_a_long_value_are_known_alone() {
-    let key = spelled_out("-----BEGIN PRIVATE KEY-----\n⟨pem 26⟩\n-----END PRIVATE KEY-----\n").unwrap();
+    let key =
+        spelled_out("-----BEGIN PRIVATE KEY-----\n⟨pem 26⟩\n-----END PRIVATE KEY-----\n").expect("as written above");
     let mut values = Values::new();
     assert_eq!(values.add("KEY", key.as_bytes()), Added::Kept);
-    let line = key.lines().nth(9).unwrap();
+    let line = key.lines().nth(9).expect("as written above");
     let (out, _) = redacted(&values, None, format!("line 9 is {line}\n").as_bytes());
     assert_eq!(out, "line 9 is [redacted:KEY]\n");
     let (out, counts) = redacted(&values, None, format!("a{key}b").as_bytes());
@@ -216,7 +220,7 @@ fn lines_of_a_long_value_are_known_alone() {
 
 #[test]
 fn a_value_of_many_kilobytes_is_known() {
-    let long = spelled_out(&"⟨alnum 4096⟩".repeat(5)).unwrap();
+    let long = spelled_out(&"⟨alnum 4096⟩".repeat(5)).expect("as written above");
     let mut values = Values::new();
     assert_eq!(values.add("LONG", long.as_bytes()), Added::Kept);
     let (out, _) = redacted(&values, None, format!("a {long} b {} c", STANDARD.encode(&long)).as_bytes());
