@@ -100,7 +100,7 @@ impl Cleaner {
                         self.kept.push(byte);
                         self.show_sequence(out);
                     }
-                    self.to_text();
+                    self.back_to_text();
                 }
                 _ => {
                     self.show_sequence(out);
@@ -145,7 +145,7 @@ impl Cleaner {
             Some(_) => out.extend_from_slice(&self.kept),
             None => self.show_bytes(out),
         }
-        self.to_text();
+        self.back_to_text();
         true
     }
 
@@ -161,7 +161,7 @@ impl Cleaner {
                 self.state = State::Designate;
             }
             // Keypads, and the end of a string that is over.
-            b'=' | b'>' | b'\\' => self.to_text(),
+            b'=' | b'>' | b'\\' => self.back_to_text(),
             0x30..=0x7e => {
                 self.kept.push(byte);
                 self.show_sequence(out);
@@ -186,9 +186,9 @@ impl Cleaner {
                     if byte == b'm' {
                         self.coloured = !inside.is_empty() && inside != b"0";
                     }
-                    self.to_text();
+                    self.back_to_text();
                 } else if matches!(byte, b'h' | b'l') && QUIET_MODES.contains(&inside) {
-                    self.to_text();
+                    self.back_to_text();
                 } else {
                     self.kept.push(byte);
                     self.show_sequence(out);
@@ -233,7 +233,7 @@ impl Cleaner {
         true
     }
 
-    fn to_text(&mut self) {
+    fn back_to_text(&mut self) {
         self.kept.clear();
         self.state = State::Text;
     }
@@ -249,7 +249,7 @@ impl Cleaner {
         show(out, "␛");
         // Only letters that are plain ever get in.
         out.extend_from_slice(&self.kept);
-        self.to_text();
+        self.back_to_text();
     }
 
     fn show_string(&mut self, kind: u8, out: &mut Vec<u8>) {
@@ -265,7 +265,7 @@ impl Cleaner {
                 show(out, "…");
             }
         }
-        self.to_text();
+        self.back_to_text();
     }
 }
 

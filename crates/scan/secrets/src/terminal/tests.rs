@@ -126,6 +126,6 @@ proptest! {
         let mut cleaner = Cleaner::new();
         bytes.chunks(cut).for_each(|piece| cleaner.push(piece, &mut out));
         cleaner.finish(&mut out);
-        prop_assert_eq!(String::from_utf8(out).unwrap(), whole);
+        prop_assert_eq!(String::from_utf8(out).expect("as written above"), whole);
     }
 }
