@@ -117,11 +117,8 @@ impl<'t> Evaluator<'_, 't> {
 
     /// `object.method`: the value of the object, as far as it was kept.
     fn receiver_of(&mut self, node: Node<'t>, labels: Labels) -> Value {
-        let Some(object) = ["object", "value", "operand", "argument"]
-            .iter()
-            .find_map(|name| node.child_by_field_name(name))
-            .filter(|_| node.kind() != "scoped_identifier")
-        else {
+        let is_member = self.grammar.role(node.kind_id()) == Role::Member && node.kind() != "scoped_identifier";
+        let Some(object) = node.named_child(0).filter(|_| is_member) else {
             return Value { labels, ..Value::default() };
         };
         match self.members.remove(&node.id()) {
@@ -306,6 +303,12 @@ impl<'t> Evaluator<'_, 't> {
     /// A call of something with a known name: rules are asked, code within is kept for later.
     fn called_with(&mut self, name: &str, items: &[Item], node: Node<'_>, labels: Labels, base: &Value) -> Value {
         let name = names::canonical(self.language, name).into_owned();
+        let labels = match name.rsplit('.').next() {
+            Some("get" | "fetch" | "pop" | "setdefault" | "getOrDefault" | "key?" | "has_key" | "getProperty") => {
+                one_variable(labels, items.first().and_then(|item| item.value.shown()).unwrap_or(""))
+            }
+            _ => labels,
+        };
         let given = items.iter().fold(labels, |all, item| all | item.value.labels);
         let mut known = Vec::new();
         self.rules.of_name(self.language, "", &name, &mut known);
@@ -454,7 +457,11 @@ impl<'t> Evaluator<'_, 't> {
         let entries = self.entries(from);
         let Some(first) = entries.first() else { return Value::default() };
         let object = first.value.clone();
-        let last = ["attribute", "property", "field", "name"].iter().find_map(|name| node.child_by_field_name(name));
+        let fields = &self.grammar.fields;
+        let last = [field::ATTRIBUTE, field::PROPERTY, field::FIELD, field::NAME]
+            .into_iter()
+            .filter(|place| fields[*place] != 0)
+            .find_map(|place| node.child_by_field_id(fields[place]));
         let Some(last) = last.or_else(|| node.named_child(node.named_child_count().saturating_sub(1) as u32)) else {
             return object;
         };
@@ -542,9 +549,12 @@ impl<'t> Evaluator<'_, 't> {
 
     /// A name that nothing in this file stands for.
     pub fn read(&mut self, name: &str, node: Node<'_>) -> Value {
+        let mut labels = 0;
+        if !self.rules.may_be_read(self.language, name) {
+            return Value::named(name);
+        }
         let mut known = Vec::new();
         self.rules.of_name(self.language, "read ", name, &mut known);
-        let mut labels = 0;
         for entry in known {
             match entry {
                 Entry::Rule(place) => self.hit(place, node),

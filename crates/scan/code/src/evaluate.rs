@@ -84,6 +84,10 @@ pub(crate) struct Evaluator<'a, 't> {
     entries: Vec<Entry<'t>>,
     frames: Vec<Frame>,
     texts: usize,
+    /// What names of the whole file came to stand for in the round before: functions may use them before they are set.
+    earlier: HashMap<Rc<str>, Value>,
+    /// Names that functions used before anything was known of them.
+    missing: std::collections::HashSet<Rc<str>>,
     /// The objects of members that were just looked at, by node: the call around one asks for it.
     pub members: HashMap<usize, Value>,
 }
@@ -108,6 +112,8 @@ pub(crate) fn tree(
         entries: Vec::new(),
         frames: Vec::new(),
         texts: 0,
+        earlier: HashMap::new(),
+        missing: std::collections::HashSet::new(),
         members: HashMap::new(),
     };
     for _ in 0..ROUNDS {
@@ -119,6 +125,7 @@ pub(crate) fn tree(
         evaluator.entries.clear();
         evaluator.frames.clear();
         evaluator.round(tree);
+        evaluator.remember();
         if !evaluator.changed {
             break;
         }
@@ -253,6 +260,10 @@ impl<'a, 't> Evaluator<'a, 't> {
                 self.entries[from..].last().map(|entry| entry.value.clone()).unwrap_or_default()
             }
             Role::Binary => self.binary(from, node),
+            Role::Declare if matches!(self.language, Language::Cpp) => {
+                self.constructed(node, from);
+                self.assign(from, false)
+            }
             Role::Assign | Role::Declare => self.assign(from, false),
             Role::Extend => self.assign(from, true),
             Role::Each => match self.entries[from..].last() {
@@ -416,6 +427,20 @@ impl<'a, 't> Evaluator<'a, 't> {
         value
     }
 
+    /// `std::ifstream file("…")`: a declaration that calls what makes its type.
+    fn constructed(&mut self, node: Node<'t>, from: usize) {
+        let Some(last) = self.entries[from..].last().filter(|last| last.role == Role::Arguments) else { return };
+        let (Some(items), Some(kind)) =
+            (last.value.items.clone(), node.parent().and_then(|declaration| declaration.child_by_field_name("type")))
+        else {
+            return;
+        };
+        let made = self.called(self.text_of(kind), &items, node, 0);
+        if let Some(last) = self.entries.last_mut() {
+            last.value = made;
+        }
+    }
+
     /// Names get values: one, or parts of one. Bounded, and without recursion.
     pub fn bind(&mut self, target: Node<'t>, value: Value) {
         let mut todo = vec![(target, value)];
@@ -513,12 +538,26 @@ impl<'a, 't> Evaluator<'a, 't> {
     }
 
     pub fn variable(&self, name: &str) -> Option<&Value> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(name))
+        let known = self.scopes.iter().rev().find_map(|scope| scope.get(name));
+        known.or_else(|| if self.earlier.is_empty() { None } else { self.earlier.get(name) })
+    }
+
+    fn remember(&mut self) {
+        let Some(outermost) = self.scopes.first() else { return };
+        for (name, value) in outermost.iter().filter(|(name, value)| value.labels != 0 && self.missing.contains(*name)) {
+            if self.earlier.get(name).is_none_or(|before| before.labels != value.labels) {
+                self.earlier.insert(name.clone(), value.clone());
+                self.changed = true;
+            }
+        }
     }
 
     pub fn look_up(&mut self, name: &str, node: Node<'_>) -> Value {
         if let Some(value) = self.variable(name) {
             return value.clone();
+        }
+        if self.scopes.len() > 1 && self.missing.len() < 4096 && !self.missing.contains(name) {
+            self.missing.insert(Rc::from(name));
         }
         let canonical = crate::names::canonical(self.language, name);
         self.read(&canonical, node)

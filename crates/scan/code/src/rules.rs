@@ -55,6 +55,8 @@ pub struct Rules {
     patterns: Vec<Patterns>,
     origin_patterns: Vec<OnceLock<Option<Regex>>>,
     hints: Vec<[OnceLock<Option<Hints>>; 2]>,
+    /// For each language: the patterns of names that are read.
+    reads: Vec<OnceLock<Vec<String>>>,
 }
 
 impl Default for Rules {
@@ -98,7 +100,9 @@ impl Rules {
         origin_patterns.resize_with(ORIGINS.len(), OnceLock::new);
         let mut hints = Vec::new();
         hints.resize_with(LANGUAGES.len(), Default::default);
-        Rules { own, own_index, patterns, origin_patterns, hints }
+        let mut reads = Vec::new();
+        reads.resize_with(LANGUAGES.len(), OnceLock::new);
+        Rules { own, own_index, patterns, origin_patterns, hints, reads }
     }
 
     /// How many there are.
@@ -153,6 +157,21 @@ impl Rules {
         cell.get_or_init(|| (!written.is_empty()).then(|| compiled(written).ok()).flatten())
             .as_ref()
             .is_none_or(|pattern| pattern.is_match(text))
+    }
+
+    /// Does any rule, or any origin, know of reading a name that ends like this? Most names are nobody's business.
+    pub(crate) fn may_be_read(&self, language: Language, name: &str) -> bool {
+        let last = |name: &str| name.rsplit('.').next().unwrap_or(name).len();
+        let ends = self.reads[language as usize].get_or_init(|| {
+            let index = INDEX[language as usize].iter().map(|(name, _)| *name);
+            let own = self.own_index.get(language as usize).into_iter().flat_map(|index| index.keys().map(String::as_str));
+            index.chain(own).filter_map(|name| name.strip_prefix("read ")).map(str::to_owned).collect()
+        });
+        ends.iter().any(|known| {
+            // `a.*` may end in anything.
+            known.ends_with(".*") && name.starts_with(&known[..known.len() - 1])
+                || last(known) == last(name) && known.as_bytes()[known.len() - last(known)..] == name.as_bytes()[name.len() - last(name)..]
+        })
     }
 
     /// Everything that is known of exactly this pattern of a name.

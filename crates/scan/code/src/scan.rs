@@ -1,5 +1,6 @@
 //! One source, and the code within it, to findings.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use model::{Finding, Severity};
@@ -211,8 +212,16 @@ impl<'r> Scanner<'r> {
 
 /// A tree, or `None` if the parser was stopped. It is stopped by a count, so that the answer is always the same.
 fn parsed(bytes: &[u8], grammar: &Grammar) -> Option<Tree> {
-    let mut parser = Parser::new();
+    // What a parser has allocated serves the next text, too.
+    thread_local! {
+        static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
+    }
+    PARSER.with(|parser| parsed_by(&mut *parser.try_borrow_mut().ok()?, bytes, grammar))
+}
+
+fn parsed_by(parser: &mut Parser, bytes: &[u8], grammar: &Grammar) -> Option<Tree> {
     parser.set_language(&grammar.language).ok()?;
+    parser.reset();
     let (mut steps, most) = (0, (bytes.len() * PARSE_STEPS_A_BYTE).max(PARSE_STEPS_AT_LEAST) / 100);
     let mut stop = |_: &ParseState| {
         steps += 1;
