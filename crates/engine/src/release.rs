@@ -33,19 +33,19 @@ impl Release {
         let stderr = rustix::termios::isatty(rustix::stdio::stderr());
         Streams {
             input: self.input.borrow().clone(),
-            output: self.outlet(stdout, is_nowhere(rustix::stdio::stdout())),
-            error: self.outlet(stderr, is_nowhere(rustix::stdio::stderr())),
+            output: self.outlet(stdout.then(Cleaner::new), is_nowhere(rustix::stdio::stdout())),
+            error: self.outlet(stderr.then(Cleaner::new), is_nowhere(rustix::stdio::stderr())),
             // Whoever has a terminal of their own draws on it as they like; a secret is none of that.
-            terminal: self.outlet(true, false),
+            terminal: self.outlet(Some(Cleaner::of_a_screen()), false),
         }
     }
 
-    fn outlet(&self, shown: bool, nowhere: bool) -> Option<Box<dyn Outlet>> {
-        if nowhere || self.values.is_none() && !shown {
+    fn outlet(&self, cleaner: Option<Cleaner>, nowhere: bool) -> Option<Box<dyn Outlet>> {
+        if nowhere || self.values.is_none() && cleaner.is_none() {
             return None;
         }
         let (values, counts) = (self.values.clone(), self.counts.clone());
-        Some(Box::new(Gate { values, counts, redactor: None, cleaner: shown.then(Cleaner::new), between: Vec::new() }))
+        Some(Box::new(Gate { values, counts, redactor: None, cleaner, between: Vec::new() }))
     }
 
     /// What was taken out so far, the most frequent first.
@@ -198,7 +198,7 @@ mod tests {
     fn a_known_value_does_not_pass_however_it_is_cut() {
         let environment = [("DEPLOY_TOKEN".into(), "fish-under-glass-9137".into())];
         let release = Release::new(true, &environment, Vec::new());
-        let mut outlet = release.outlet(false, false).expect("it redacts");
+        let mut outlet = release.outlet(None, false).expect("it redacts");
         let mut out = Vec::new();
         for byte in b"a fish-under-glass-9137 b ZmlzaC11bmRlci1nbGFzcy05MTM3 c\n" {
             outlet.pass(&[*byte], &mut out);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn what_goes_nowhere_is_not_looked_at() {
         let release = Release::new(true, &[], Vec::new());
-        assert!(release.outlet(false, true).is_none());
+        assert!(release.outlet(None, true).is_none());
         let null = std::fs::File::open("/dev/null").expect("it is there");
         assert!(is_nowhere(null.as_fd()));
         assert!(!is_nowhere(std::fs::File::open("/dev/zero").expect("it is there").as_fd()));

@@ -11,8 +11,10 @@ mod layers;
 mod policy;
 mod records;
 mod request;
+mod secrets;
 mod shell;
 mod shown;
+mod terminal;
 mod units;
 mod wire;
 mod words;
@@ -33,7 +35,9 @@ pub const ALL: &[(&str, Law)] = &[
     ("policy", policy::law),
     ("records", records::law),
     ("request", request::law),
+    ("secrets", secrets::law),
     ("shell", shell::law),
+    ("terminal", terminal::law),
     ("units", units::law),
     ("wire", wire::law),
     ("words", words::law),

@@ -59,6 +59,17 @@ fn words_become_a_request_or_one_complaint() {
 }
 
 #[test]
+fn no_value_leaves_a_stream_however_it_is_cut() {
+    // Each try reads its bytes several times, slowly where nothing is optimised.
+    tried("secrets", TRIES / 20);
+}
+
+#[test]
+fn no_output_acts_on_a_terminal() {
+    holds("terminal");
+}
+
+#[test]
 fn what_is_read_as_a_quantity_reads_back() {
     holds("units");
 }

@@ -28,7 +28,21 @@ fn main() -> io::Result<()> {
 
 fn row(table: &mut String, format: &file::Written) -> std::fmt::Result {
     let file::Written {
-        id, title, severity, keywords, regex, lead, before, window, entropy, check, block, rank, ..
+        id,
+        title,
+        severity,
+        keywords,
+        regex,
+        lead,
+        before,
+        window,
+        entropy,
+        check,
+        least,
+        needs,
+        block,
+        rank,
+        ..
     } = format;
     let severity = match severity.as_str() {
         "low" => "Low",
@@ -40,6 +54,6 @@ fn row(table: &mut String, format: &file::Written) -> std::fmt::Result {
         table,
         "BuiltIn {{ id: {id:?}, title: {title:?}, severity: model::Severity::{severity}, keywords: &{keywords:?}, \
          regex: {regex:?}, lead: {lead}, before: {before:?}, window: {window}, entropy: {entropy:?}, check: {check:?}, \
-         block: {block}, rank: {rank} }},"
+         least: {least}, needs: {needs:?}, block: {block}, rank: {rank} }},"
     )
 }

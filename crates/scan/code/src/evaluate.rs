@@ -544,7 +544,8 @@ impl<'a, 't> Evaluator<'a, 't> {
 
     fn remember(&mut self) {
         let Some(outermost) = self.scopes.first() else { return };
-        for (name, value) in outermost.iter().filter(|(name, value)| value.labels != 0 && self.missing.contains(*name)) {
+        for (name, value) in outermost.iter().filter(|(name, value)| value.labels != 0 && self.missing.contains(*name))
+        {
             if self.earlier.get(name).is_none_or(|before| before.labels != value.labels) {
                 self.earlier.insert(name.clone(), value.clone());
                 self.changed = true;

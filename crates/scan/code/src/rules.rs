@@ -164,13 +164,15 @@ impl Rules {
         let last = |name: &str| name.rsplit('.').next().unwrap_or(name).len();
         let ends = self.reads[language as usize].get_or_init(|| {
             let index = INDEX[language as usize].iter().map(|(name, _)| *name);
-            let own = self.own_index.get(language as usize).into_iter().flat_map(|index| index.keys().map(String::as_str));
+            let own =
+                self.own_index.get(language as usize).into_iter().flat_map(|index| index.keys().map(String::as_str));
             index.chain(own).filter_map(|name| name.strip_prefix("read ")).map(str::to_owned).collect()
         });
         ends.iter().any(|known| {
             // `a.*` may end in anything.
             known.ends_with(".*") && name.starts_with(&known[..known.len() - 1])
-                || last(known) == last(name) && known.as_bytes()[known.len() - last(known)..] == name.as_bytes()[name.len() - last(name)..]
+                || last(known) == last(name)
+                    && known.as_bytes()[known.len() - last(known)..] == name.as_bytes()[name.len() - last(name)..]
         })
     }
 

@@ -122,7 +122,10 @@ mod tests {
     fn the_middle_is_left_out_and_counted() {
         let mut kept = HeadAndTail::new(4, 4);
         kept.push(b"abcdefghijkl");
-        assert_eq!(String::from_utf8(kept.finish().joined()).unwrap(), "abcd\n[… 4 bytes left out …]\nijkl");
+        assert_eq!(
+            String::from_utf8(kept.finish().joined()).expect("as written above"),
+            "abcd\n[… 4 bytes left out …]\nijkl"
+        );
     }
 
     #[test]

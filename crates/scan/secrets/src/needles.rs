@@ -1,9 +1,10 @@
-//! Many literals looked for at once: four letters of each are hashed into a table of bits that fits the fastest cache.
+//! Many literals looked for at once: four letters of each are noted as two pairs, in two tables of which ordinary text
+//! touches so few lines that they stay in the fastest cache.
 //!
 //! Made in microseconds for hundreds of values, where an automaton takes milliseconds; most places of ordinary text cost
-//! one look into the table, four places share one branch.
+//! two looks, and eight places share one branch.
 
-/// Letters that are hashed together.
+/// Letters that are looked for first.
 pub(crate) const GRAM: usize = 4;
 /// Where in a literal its letters may stand at the latest. So whoever holds this many letters and `GRAM` knows of it.
 const LATEST: usize = 4;
@@ -16,10 +17,12 @@ pub(crate) const WRAPPED: usize = 32;
 /// Spaces of indentation after such a break.
 const INDENT: usize = 16;
 
-const FEW: u32 = 16;
-const MANY: u32 = 18;
+/// For each pair of letters the groups of literals that have it; a literal is possible where both its pairs agree.
+type Pairs = [u8; 1 << 16];
+/// Places that share one branch, and the bytes that this takes.
+const PLACES: usize = 8;
+const BYTES: usize = PLACES + GRAM;
 
-#[derive(Clone, Debug)]
 pub(crate) struct Needle {
     pub bytes: Box<[u8]>,
     /// Base64: lines may break inside of it.
@@ -37,14 +40,16 @@ struct Entry {
     gram: u32,
     needle: u32,
     offset: u8,
+    starts_word: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Needles {
     list: Vec<Needle>,
     entries: Vec<Entry>,
-    bits: Vec<u64>,
-    shift: u32,
+    tables: Option<(Box<Pairs>, Box<Pairs>)>,
+    /// From four letters to the first of their entries: by hash, the next free one if that is taken.
+    slots: Vec<Option<(u32, u32)>>,
     /// Those that must be held back, in the order of their bytes.
     sorted: Vec<u32>,
     first: Box<[bool]>,
@@ -67,12 +72,14 @@ impl Needles {
             enter(&mut entries, at as u32, needle);
         }
         entries.sort_unstable_by_key(|entry| (entry.gram, entry.needle, entry.offset));
-        let size = if entries.len() < 1500 { FEW } else { MANY };
-        let shift = 32 - size;
-        let mut bits = vec![0; 1 << (size - 6)];
-        for entry in &entries {
-            let hash = hashed(entry.gram, shift);
-            bits[hash >> 6] |= 1 << (hash & 63);
+        let tables = (!entries.is_empty()).then(|| tables_of(&entries));
+        let mut slots = vec![None; (entries.len() * 2).next_power_of_two()];
+        for (at, entry) in entries.iter().enumerate() {
+            let is_first = at == 0 || entries[at - 1].gram != entry.gram;
+            let free = hashed(entry.gram, slots.len()).find(|slot| slots[*slot].is_none());
+            if let Some(slot) = free.filter(|_| is_first) {
+                slots[slot] = Some((entry.gram, at as u32));
+            }
         }
         let mut sorted: Vec<u32> = (0..list.len() as u32).filter(|at| list[*at as usize].held).collect();
         sorted.sort_by(|one, other| list[*one as usize].bytes.cmp(&list[*other as usize].bytes));
@@ -80,7 +87,7 @@ impl Needles {
         for at in &sorted {
             first[usize::from(list[*at as usize].bytes[0])] = true;
         }
-        Needles { list, entries, bits, shift, sorted, first }
+        Needles { list, entries, tables, slots, sorted, first }
     }
 
     pub fn get(&self, at: u32) -> &Needle {
@@ -89,27 +96,23 @@ impl Needles {
 
     /// Places from `from` on where letters of a literal stand; each with the literals and the letters before them.
     pub fn each(&self, text: &[u8], from: usize, mut found: impl FnMut(usize, u32, usize)) {
-        if self.entries.is_empty() {
-            return;
-        }
-        match <&[u64; 1 << (FEW - 6)]>::try_from(self.bits.as_slice()) {
-            Ok(bits) => {
-                places(text, from, self.shift, |at| bits[at & (bits.len() - 1)], |at| self.at(text, at, &mut found))
-            }
-            Err(_) => {
-                let Ok(bits) = <&[u64; 1 << (MANY - 6)]>::try_from(self.bits.as_slice()) else { return };
-                places(text, from, self.shift, |at| bits[at & (bits.len() - 1)], |at| self.at(text, at, &mut found));
-            }
-        }
+        let Some((first, second)) = &self.tables else { return };
+        places(text, from, first, second, |at| self.at(text, at, &mut found));
     }
 
     #[inline(never)]
     fn at(&self, text: &[u8], at: usize, found: &mut impl FnMut(usize, u32, usize)) {
         let Some(letters) = text.get(at..).and_then(|rest| rest.first_chunk()) else { return };
         let gram = u32::from_le_bytes(*letters);
-        let first = self.entries.partition_point(|entry| entry.gram < gram);
-        for entry in self.entries[first..].iter().take_while(|entry| entry.gram == gram) {
-            found(at, entry.needle, usize::from(entry.offset));
+        let mut slots = hashed(gram, self.slots.len()).map_while(|slot| self.slots[slot]);
+        let Some((_, first)) = slots.find(|(known, _)| *known == gram) else { return };
+        for entry in self.entries[first as usize..].iter().take_while(|entry| entry.gram == gram) {
+            let offset = usize::from(entry.offset);
+            // Here rather than later: most places where a short keyword stands are inside of a word.
+            let in_word = at.checked_sub(offset + 1).is_some_and(|before| is_word(text[before]));
+            if !(entry.starts_word && in_word) {
+                found(at, entry.needle, offset);
+            }
         }
     }
 
@@ -181,42 +184,56 @@ impl Needles {
     }
 }
 
-/// One branch for four places: a look into the table costs less than a wrong guess of where to go on.
-#[inline(always)]
-fn places(text: &[u8], from: usize, shift: u32, word: impl Fn(usize) -> u64, mut found: impl FnMut(usize)) {
+/// One branch for eight places: looks into the tables cost less than a wrong guess of where to go on.
+fn places(text: &[u8], from: usize, first: &Pairs, second: &Pairs, mut found: impl FnMut(usize)) {
     let mut at = from;
-    while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let eight = u64::from_le_bytes(*eight);
-        let bit = |place: u32| {
-            let hash = hashed((eight >> (place * 8)) as u32, shift);
-            (word(hash >> 6) >> (hash & 63)) & 1
+    while let Some(bytes) = text.get(at..).and_then(|rest| rest.first_chunk::<BYTES>()) {
+        let possible = |place: usize| {
+            let one = u16::from_le_bytes([bytes[place], bytes[place + 1]]);
+            let two = u16::from_le_bytes([bytes[place + 2], bytes[place + 3]]);
+            first[usize::from(one)] & second[usize::from(two)]
         };
-        let (one, two, three, four) = (bit(0), bit(1), bit(2), bit(3));
-        if one | two | three | four != 0 {
-            for (place, bit) in [one, two, three, four].into_iter().enumerate() {
-                if bit != 0 {
-                    found(at + place);
-                }
-            }
+        let any = possible(0)
+            | possible(1)
+            | possible(2)
+            | possible(3)
+            | possible(4)
+            | possible(5)
+            | possible(6)
+            | possible(7);
+        if any != 0 {
+            (0..PLACES).filter(|place| possible(*place) != 0).for_each(|place| found(at + place));
         }
-        at += 4;
+        at += PLACES;
     }
-    while let Some(letters) = text.get(at..).and_then(|rest| rest.first_chunk::<GRAM>()) {
-        let hash = hashed(u32::from_le_bytes(*letters), shift);
-        if (word(hash >> 6) >> (hash & 63)) & 1 != 0 {
-            found(at);
-        }
+    while text.len() >= at + GRAM {
+        found(at);
         at += 1;
     }
 }
 
-#[inline(always)]
-fn hashed(gram: u32, shift: u32) -> usize {
-    (gram.wrapping_mul(0x9e37_79b1) >> shift) as usize
+/// Literals with the same first pair are of one group, so that a pair never stands for many groups at once.
+fn tables_of(entries: &[Entry]) -> (Box<Pairs>, Box<Pairs>) {
+    let mut first = Box::new([0; 1 << 16]);
+    let mut second = Box::new([0; 1 << 16]);
+    for entry in entries {
+        let (one, two) = (entry.gram as u16, (entry.gram >> 16) as u16);
+        let group = 1 << (one.wrapping_mul(0x9e37) >> 13);
+        first[usize::from(one)] |= group;
+        second[usize::from(two)] |= group;
+    }
+    (first, second)
+}
+
+/// The slots where four letters may be noted, in the order in which they are tried.
+fn hashed(gram: u32, slots: usize) -> impl Iterator<Item = usize> {
+    let start = (gram.wrapping_mul(0x9e37_79b1) >> 12) as usize;
+    (start..start + slots).map(move |slot| slot & (slots - 1))
 }
 
 fn enter(entries: &mut Vec<Entry>, at: u32, needle: &Needle) {
-    let bytes = &needle.bytes;
+    let Needle { bytes, starts_word, .. } = needle;
+    let starts_word = *starts_word;
     let gram =
         |offset: usize| u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]]);
     if bytes.len() < SHORTEST {
@@ -226,21 +243,21 @@ fn enter(entries: &mut Vec<Entry>, at: u32, needle: &Needle) {
         // Any letter of a token may follow.
         for follows in (0..=u8::MAX).filter(|letter| is_word(*letter) || *letter == b'-') {
             let gram = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], follows]);
-            entries.push(Entry { gram, needle: at, offset: 0 });
+            entries.push(Entry { gram, needle: at, offset: 0, starts_word });
         }
         return;
     }
     if needle.wraps && bytes.len() >= 2 * GRAM {
         // Wherever a line breaks, one of the two is whole.
-        entries.push(Entry { gram: gram(0), needle: at, offset: 0 });
-        entries.push(Entry { gram: gram(GRAM), needle: at, offset: GRAM as u8 });
+        entries.push(Entry { gram: gram(0), needle: at, offset: 0, starts_word });
+        entries.push(Entry { gram: gram(GRAM), needle: at, offset: GRAM as u8, starts_word });
         return;
     }
     let last = (bytes.len() - GRAM).min(LATEST);
     let offset =
         (0..=last).max_by_key(|offset| bytes[*offset..offset + GRAM].iter().map(|letter| rarity(*letter)).sum::<u32>());
     let offset = offset.unwrap_or(0);
-    entries.push(Entry { gram: gram(offset), needle: at, offset: offset as u8 });
+    entries.push(Entry { gram: gram(offset), needle: at, offset: offset as u8, starts_word });
 }
 
 /// How seldom a letter stands in ordinary output, roughly.

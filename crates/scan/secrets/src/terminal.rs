@@ -42,7 +42,20 @@ pub struct Cleaner {
     state: State,
     kept: Vec<u8>,
     coloured: bool,
+    /// Set for programs that draw on the whole screen.
+    screen: Option<Screen>,
 }
+
+/// What a program that draws has changed, to be put back when it is gone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Screen {
+    modes: bool,
+    letters: bool,
+}
+
+/// As it was before: the first screen, a cursor that is seen, no reports of the mouse, plain keys and pasting.
+const AS_BEFORE: &[u8] =
+    b"\x1b[?1049l\x1b[?25h\x1b[?7h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b[r\x1b>";
 
 impl Default for Cleaner {
     fn default() -> Cleaner {
@@ -52,7 +65,13 @@ impl Default for Cleaner {
 
 impl Cleaner {
     pub fn new() -> Cleaner {
-        Cleaner { state: State::Text, kept: Vec::new(), coloured: false }
+        Cleaner { state: State::Text, kept: Vec::new(), coloured: false, screen: None }
+    }
+
+    /// For a program that has the terminal to itself, such as an editor: it may draw wherever it likes. What reaches
+    /// beyond the screen (strings to the terminal, questions that it would answer as if somebody typed) is left out.
+    pub fn of_a_screen() -> Cleaner {
+        Cleaner { screen: Some(Screen::default()), ..Cleaner::new() }
     }
 
     /// Appends to `out` what is safe to show.
@@ -83,7 +102,18 @@ impl Cleaner {
         if self.coloured {
             out.extend_from_slice(b"\x1b[0m");
         }
-        *self = Cleaner::new();
+        match self.screen {
+            Some(Screen { modes, letters }) => {
+                if letters {
+                    out.extend_from_slice(b"\x1b(B\x0f");
+                }
+                if modes {
+                    out.extend_from_slice(AS_BEFORE);
+                }
+                *self = Cleaner::of_a_screen();
+            }
+            None => *self = Cleaner::new(),
+        }
     }
 
     /// Takes one byte; `false` if it ended something that it is no part of.
@@ -96,11 +126,19 @@ impl Cleaner {
                 0x20..=0x2f if self.kept.len() < LONGEST => self.kept.push(byte),
                 0x30..=0x7e => {
                     // Back to plain letters is what every reset of colours sends.
-                    if self.kept != b"(" || byte != b'B' {
-                        self.kept.push(byte);
-                        self.show_sequence(out);
+                    let is_plain = self.kept == b"(" && byte == b'B';
+                    let is_drawn = matches!(self.kept.as_slice(), b"(" | b")") && matches!(byte, b'B' | b'0');
+                    self.kept.push(byte);
+                    match self.screen {
+                        Some(screen) if is_drawn => {
+                            self.screen = Some(Screen { letters: true, ..screen });
+                            out.push(0x1b);
+                            out.extend_from_slice(&self.kept);
+                        }
+                        _ if is_plain => {}
+                        _ => self.show_sequence(out),
                     }
-                    self.to_text();
+                    self.back_to_text();
                 }
                 _ => {
                     self.show_sequence(out);
@@ -116,6 +154,12 @@ impl Cleaner {
     fn text(&mut self, byte: u8, out: &mut Vec<u8>) {
         match byte {
             0x1b => self.state = State::Escape,
+            // The bell, and another set of letters for lines and corners.
+            0x07 if self.screen.is_some() => out.push(byte),
+            0x0e | 0x0f if self.screen.is_some() => {
+                self.screen = self.screen.map(|screen| Screen { letters: true, ..screen });
+                out.push(byte);
+            }
             byte if PLAIN[usize::from(byte)] => out.push(byte),
             0..=0x1f => show(out, &String::from(char::from_u32(0x2400 + u32::from(byte)).unwrap_or('?'))),
             0x7f => show(out, "␡"),
@@ -145,7 +189,7 @@ impl Cleaner {
             Some(_) => out.extend_from_slice(&self.kept),
             None => self.show_bytes(out),
         }
-        self.to_text();
+        self.back_to_text();
         true
     }
 
@@ -160,8 +204,14 @@ impl Cleaner {
                 self.kept.push(byte);
                 self.state = State::Designate;
             }
+            // Where the cursor is kept, and lines that move.
+            b'7' | b'8' | b'M' | b'D' | b'E' | b'=' | b'>' if self.screen.is_some() => {
+                self.screen = Some(Screen { modes: true, ..self.screen.unwrap_or_default() });
+                out.extend_from_slice(&[0x1b, byte]);
+                self.back_to_text();
+            }
             // Keypads, and the end of a string that is over.
-            b'=' | b'>' | b'\\' => self.to_text(),
+            b'=' | b'>' | b'\\' => self.back_to_text(),
             0x30..=0x7e => {
                 self.kept.push(byte);
                 self.show_sequence(out);
@@ -179,16 +229,25 @@ impl Cleaner {
             0x20..=0x3f if self.kept.len() < LONGEST => self.kept.push(byte),
             0x40..=0x7e => {
                 let inside = &self.kept[1..];
-                if is_harmless(inside, byte) {
+                if let Some(screen) = self.screen
+                    && draws(inside, byte)
+                {
+                    out.extend_from_slice(b"\x1b[");
+                    out.extend_from_slice(inside);
+                    out.push(byte);
+                    self.coloured |= byte == b'm';
+                    self.screen = Some(Screen { modes: screen.modes || matches!(byte, b'h' | b'l' | b'r'), ..screen });
+                    self.back_to_text();
+                } else if is_harmless(inside, byte) {
                     out.extend_from_slice(b"\x1b[");
                     out.extend_from_slice(inside);
                     out.push(byte);
                     if byte == b'm' {
                         self.coloured = !inside.is_empty() && inside != b"0";
                     }
-                    self.to_text();
+                    self.back_to_text();
                 } else if matches!(byte, b'h' | b'l') && QUIET_MODES.contains(&inside) {
-                    self.to_text();
+                    self.back_to_text();
                 } else {
                     self.kept.push(byte);
                     self.show_sequence(out);
@@ -233,7 +292,7 @@ impl Cleaner {
         true
     }
 
-    fn to_text(&mut self) {
+    fn back_to_text(&mut self) {
         self.kept.clear();
         self.state = State::Text;
     }
@@ -246,17 +305,20 @@ impl Cleaner {
     }
 
     fn show_sequence(&mut self, out: &mut Vec<u8>) {
-        show(out, "␛");
-        // Only letters that are plain ever get in.
-        out.extend_from_slice(&self.kept);
-        self.to_text();
+        // On a screen that somebody draws on, words in between would only be in the way.
+        if self.screen.is_none() {
+            show(out, "␛");
+            // Only letters that are plain ever get in.
+            out.extend_from_slice(&self.kept);
+        }
+        self.back_to_text();
     }
 
     fn show_string(&mut self, kind: u8, out: &mut Vec<u8>) {
         let is_quiet = |quiet: &&[u8]| {
             self.kept.strip_prefix(*quiet).is_some_and(|rest| rest.is_empty() || rest.starts_with(b";"))
         };
-        if kind != b']' || !QUIET_STRINGS.iter().any(is_quiet) {
+        if self.screen.is_none() && (kind != b']' || !QUIET_STRINGS.iter().any(is_quiet)) {
             show(out, "␛");
             out.push(kind);
             let plain = |byte: &u8| if (0x20..0x7f).contains(byte) { *byte } else { b'?' };
@@ -265,7 +327,7 @@ impl Cleaner {
                 show(out, "…");
             }
         }
-        self.to_text();
+        self.back_to_text();
     }
 }
 
@@ -276,6 +338,38 @@ fn is_harmless(inside: &[u8], last: u8) -> bool {
         b'm' => inside.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':')) && !conceals(inside),
         b'K' => matches!(inside, b"" | b"0" | b"1" | b"2"),
         b'C' | b'D' | b'G' => digits(4),
+        _ => false,
+    }
+}
+
+/// What only changes the screen. Not in it: questions (`c`, `n`, `x`), windows (`t`), printers (`i`), keyboards (`>u`),
+/// and whatever a terminal may know besides.
+fn draws(inside: &[u8], last: u8) -> bool {
+    let numbers = |inside: &[u8]| inside.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':'));
+    let private = inside.strip_prefix(b"?");
+    match last {
+        b'A'..=b'H'
+        | b'J'..=b'M'
+        | b'P'
+        | b'S'
+        | b'T'
+        | b'X'
+        | b'Z'
+        | b'@'
+        | b'`'
+        | b'a'
+        | b'b'
+        | b'd'
+        | b'e'
+        | b'f'
+        | b'g'
+        | b'r'
+        | b's'
+        | b'u'
+        | b'm' => numbers(inside),
+        b'h' | b'l' => numbers(private.unwrap_or(inside)),
+        // The cursor's looks.
+        b'q' => inside.ends_with(b" ") && numbers(&inside[..inside.len() - 1]),
         _ => false,
     }
 }

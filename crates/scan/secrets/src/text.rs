@@ -51,12 +51,15 @@ mod tests {
 
     #[test]
     fn text_is_text_and_nothing_else() {
-        assert_eq!(serde_json::to_string(&Lossless("grün\n".into())).unwrap(), r#"{"text":"grün\n"}"#);
+        assert_eq!(
+            serde_json::to_string(&Lossless("grün\n".into())).expect("as written above"),
+            r#"{"text":"grün\n"}"#
+        );
     }
 
     #[test]
     fn other_bytes_come_twice() {
-        let json = serde_json::to_string(&Lossless(b"a\xff".to_vec())).unwrap();
+        let json = serde_json::to_string(&Lossless(b"a\xff".to_vec())).expect("as written above");
         assert_eq!(json, "{\"text\":\"a\u{fffd}\",\"base64\":\"Yf8=\"}");
     }
 
@@ -72,8 +75,8 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_come_back(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let json = serde_json::to_vec(&Lossless(bytes.clone())).unwrap();
-            prop_assert_eq!(serde_json::from_slice::<Lossless>(&json).unwrap().0, bytes);
+            let json = serde_json::to_vec(&Lossless(bytes.clone())).expect("as written above");
+            prop_assert_eq!(serde_json::from_slice::<Lossless>(&json).expect("as written above").0, bytes);
         }
     }
 }

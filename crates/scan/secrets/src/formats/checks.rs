@@ -139,7 +139,7 @@ fn is_mixed(secret: &[u8]) -> bool {
     let changes = secret.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
     let cases = secret.len() >= 16 && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
     let is_mixed = changes >= 3 || (changes >= 2 && cases);
-    has(u8::is_ascii_alphabetic) && is_mixed && !is_hash_or_uuid(secret) && !is_path(secret)
+    has(u8::is_ascii_alphabetic) && is_mixed && !is_hash_or_uuid(secret) && !is_path(secret) && !is_words(secret)
 }
 
 /// Sums of files and names of objects have the form of keys, and stand everywhere.
@@ -147,6 +147,14 @@ fn is_hash_or_uuid(secret: &[u8]) -> bool {
     let is_hex = secret.iter().all(|letter| matches!(letter, b'0'..=b'9' | b'a'..=b'f'));
     let is_uuid = secret.len() == 36 && [8, 13, 18, 23].iter().all(|dash| secret[*dash] == b'-');
     is_uuid || (is_hex && matches!(secret.len(), 40 | 64 | 96 | 128))
+}
+
+/// `min-length-12-with-2-digits`: words and numbers, joined.
+fn is_words(secret: &[u8]) -> bool {
+    let parts: Vec<&[u8]> =
+        secret.split(|letter| matches!(letter, b'-' | b'_' | b'.' | b'/' | b':' | b'+' | b'=')).collect();
+    let is_word = |part: &&[u8]| part.iter().all(u8::is_ascii_alphabetic) || part.iter().all(u8::is_ascii_digit);
+    parts.len() >= 3 && parts.iter().all(is_word)
 }
 
 fn is_path(secret: &[u8]) -> bool {

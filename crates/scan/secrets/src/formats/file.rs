@@ -39,6 +39,11 @@ struct Entry {
     /// Bits a letter, at least.
     entropy: Option<Spanned<f64>>,
     check: Option<Spanned<String>>,
+    /// Letters of a token, at least, from the keyword's beginning on. Less need not be tried.
+    #[serde(default)]
+    least: Option<Spanned<usize>>,
+    /// One of these must follow in the line, or it need not be tried.
+    needs: Option<Spanned<String>>,
     /// The secret is the base64 on the lines that follow.
     #[serde(default)]
     block: bool,
@@ -62,6 +67,8 @@ pub(crate) struct Written {
     pub window: usize,
     pub entropy: f64,
     pub check: Option<String>,
+    pub least: usize,
+    pub needs: String,
     pub block: bool,
     /// Which format names a secret that several find: the lowest.
     pub rank: u8,
@@ -139,6 +146,16 @@ fn checked(file: &str, text: &str, entry: Spanned<Entry>) -> Result<Written, Bad
         let at = entry.entropy.as_ref().map_or(whole.clone(), |bits| bits.span());
         return Err(bad(&at, "entropy", format!("is {entropy}"), "from 0 to 8 bits a letter"));
     }
+    let least = entry.least.as_ref().map_or(0, |least| *least.get_ref());
+    if least > window {
+        let at = entry.least.as_ref().map_or(whole.clone(), |least| least.span());
+        return Err(bad(&at, "least", format!("is {least}, more than the window of {window}"), "at most the window"));
+    }
+    let needs = entry.needs.as_ref().map_or("", |needs| needs.get_ref());
+    if needs.len() > 3 || !needs.is_ascii() {
+        let at = entry.needs.as_ref().map_or(whole.clone(), |needs| needs.span());
+        return Err(bad(&at, "needs", format!("is `{needs}`"), "up to three plain letters, such as \"=:\""));
+    }
     let (regex, regex_at) = match (entry.regex, entry.assigned) {
         (Some(regex), None) => (regex.get_ref().clone(), regex.span()),
         (None, Some(value)) => (assigned(keywords, value.get_ref()), value.span()),
@@ -173,6 +190,8 @@ fn checked(file: &str, text: &str, entry: Spanned<Entry>) -> Result<Written, Bad
         window,
         entropy,
         check: entry.check.map(Spanned::into_inner),
+        least,
+        needs: entry.needs.map(Spanned::into_inner).unwrap_or_default(),
         block: entry.block,
         rank: if entry.generic {
             3

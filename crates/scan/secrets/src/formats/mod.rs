@@ -32,6 +32,8 @@ struct BuiltIn {
     window: usize,
     entropy: f64,
     check: Option<&'static str>,
+    least: usize,
+    needs: &'static str,
     block: bool,
     rank: u8,
 }
@@ -50,6 +52,8 @@ pub struct Format {
     pub(crate) window: usize,
     entropy: f64,
     check: Option<Cow<'static, str>>,
+    least: usize,
+    needs: Cow<'static, str>,
     pub(crate) block: bool,
     pub(crate) rank: u8,
     compiled: OnceLock<Option<Compiled>>,
@@ -143,7 +147,22 @@ fn tried(written: &file::Written, bad: &impl Fn(usize, &str, String, &str) -> Ba
 
 impl Format {
     fn built_in(from: &BuiltIn) -> Format {
-        let BuiltIn { id, title, severity, keywords, regex, lead, before, window, entropy, check, block, rank } = *from;
+        let BuiltIn {
+            id,
+            title,
+            severity,
+            keywords,
+            regex,
+            lead,
+            before,
+            window,
+            entropy,
+            check,
+            least,
+            needs,
+            block,
+            rank,
+        } = *from;
         Format {
             id: id.into(),
             title: title.into(),
@@ -155,6 +174,8 @@ impl Format {
             window,
             entropy,
             check: check.map(Cow::Borrowed),
+            least,
+            needs: needs.into(),
             block,
             rank,
             compiled: OnceLock::new(),
@@ -174,6 +195,8 @@ impl Format {
             window: from.window,
             entropy: from.entropy,
             check: from.check.clone().map(Cow::Owned),
+            least: from.least,
+            needs: from.needs.clone().into(),
             block: from.block,
             rank: from.rank,
             compiled: OnceLock::new(),
@@ -193,8 +216,24 @@ impl Format {
         self.regex.starts_with(r"\b")
     }
 
+    /// Whether `text`, from the keyword on, is worth the wait: letters of a token, as far as they are there and needed.
+    #[inline]
+    pub(crate) fn may_be(&self, text: &[u8]) -> bool {
+        text.iter().take(self.least).all(|letter| is_token(*letter))
+    }
+
     /// Where the secret is, if `text` up to `end` has one whose keyword is at `at`.
     pub(crate) fn secret_at(&self, text: &[u8], at: usize, end: usize) -> Option<(usize, usize)> {
+        let rest = text.get(at..end)?;
+        let has_needed = match self.needs.as_bytes() {
+            [] => true,
+            [one] => memchr::memchr(*one, rest).is_some(),
+            [one, two] => memchr::memchr2(*one, *two, rest).is_some(),
+            [one, two, three, ..] => memchr::memchr3(*one, *two, *three, rest).is_some(),
+        };
+        if rest.len() < self.least || !has_needed {
+            return None;
+        }
         let compiled = self.compiled()?;
         if let Some(before) = &compiled.before {
             let context = &text[at.saturating_sub(BEFORE)..at];
@@ -266,6 +305,11 @@ impl Format {
         let before = self.before.as_ref().map(|before| built(&format!("(?:{before})$"))).transpose();
         Ok(Compiled { whole, group, lead, before: before.map_err(|why| ("before", why))? })
     }
+}
+
+/// Letters that tokens are made of.
+pub(crate) fn is_token(letter: u8) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'/' | b'-' | b'_' | b'.' | b'=' | b'~' | b'%')
 }
 
 /// What stands between a name and its value, and is no part of the latter.

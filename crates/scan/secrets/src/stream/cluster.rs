@@ -2,6 +2,7 @@
 
 use super::Label;
 use super::block::Block;
+use crate::formats::is_token;
 use crate::needles::is_base64;
 
 #[derive(Debug)]
@@ -68,16 +69,12 @@ impl Cluster {
         !self.extensions.is_empty()
     }
 
-    /// Takes an interval that overlaps; says whether it did.
-    pub fn takes(&mut self, interval: &mut Interval, base: u64) -> bool {
-        if interval.start >= self.end {
-            return false;
-        }
-        let length = usize::MAX - (interval.end - interval.start);
-        self.best = self.best.min((interval.rank, length, base + interval.start as u64, interval.label));
-        self.end = self.end.max(interval.end);
-        self.extensions.extend(interval.more.take());
-        true
+    /// Takes an interval that overlaps.
+    pub fn take(&mut self, interval: Interval, base: u64) {
+        let Interval { start, end, label, rank, more } = interval;
+        self.best = self.best.min((rank, usize::MAX - (end - start), base + start as u64, label));
+        self.end = self.end.max(end);
+        self.extensions.extend(more);
     }
 
     /// Goes on through the letters that are there.
@@ -136,8 +133,4 @@ impl Extension {
             Extension::Block(block) => block.moved(by),
         }
     }
-}
-
-fn is_token(letter: u8) -> bool {
-    is_base64(letter) || matches!(letter, b'.' | b'=' | b'~' | b'%')
 }

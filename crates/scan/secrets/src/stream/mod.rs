@@ -193,9 +193,6 @@ impl Stream {
         for (at, number, offset) in hits.drain(..) {
             let needle = self.index.needles.get(number);
             let Some(start) = self.index.needles.beginning(&self.buffer, at, needle, offset) else { continue };
-            if needle.starts_word && start > 0 && crate::needles::is_word(self.buffer[start - 1]) {
-                continue;
-            }
             self.judge(Pending { start, what: What::Literal(number), hold: None }, last);
         }
         self.hits = hits;
@@ -234,7 +231,7 @@ impl Stream {
 
     fn judge_keyword(&mut self, at: usize, number: u32, last: bool) {
         let index = Arc::clone(&self.index);
-        let Some(format) = index.format(number) else { return };
+        let Some(format) = index.format(number).filter(|format| format.may_be(&self.buffer[at..])) else { return };
         let most = at.saturating_add(format.window).min(self.buffer.len());
         let line = memchr::memchr2(b'\n', b'\r', &self.buffer[at..most]);
         let is_cut = line.is_none() && most == at + format.window;
@@ -286,13 +283,14 @@ impl Stream {
     }
 
     fn give_out(&mut self, frontier: usize, last: bool, sink: &mut impl Sink) {
+        // The first one last, where it is taken from.
+        self.intervals.sort_by_key(|interval| std::cmp::Reverse(interval.start));
         loop {
             if let Some(cluster) = &mut self.cluster {
                 cluster.extend(&self.buffer, last);
-                let before = self.intervals.len();
-                self.intervals.retain_mut(|interval| !cluster.takes(interval, self.base));
                 self.cursor = self.cursor.max(cluster.end());
-                if self.intervals.len() < before {
+                if let Some(interval) = self.intervals.pop_if(|interval| interval.start < cluster.end()) {
+                    cluster.take(interval, self.base);
                     continue;
                 }
                 if !cluster.goes_on() && cluster.end() <= frontier {
@@ -302,15 +300,13 @@ impl Stream {
                 }
                 return;
             }
-            let first = (0..self.intervals.len()).min_by_key(|at| self.intervals[*at].start);
-            let next = first.map(|at| self.intervals[at].start).filter(|start| *start <= frontier);
-            let text_end = next.unwrap_or(frontier);
+            let next = self.intervals.pop_if(|interval| interval.start <= frontier);
+            let text_end = next.as_ref().map_or(frontier, |interval| interval.start);
             if text_end > self.cursor {
                 sink.text(&self.buffer[self.cursor..text_end]);
                 self.cursor = text_end;
             }
-            let (Some(at), Some(_)) = (first, next) else { return };
-            let interval = self.intervals.swap_remove(at);
+            let Some(interval) = next else { return };
             self.cluster = Some(Cluster::of(interval, self.base));
         }
     }

@@ -126,6 +126,50 @@ proptest! {
         let mut cleaner = Cleaner::new();
         bytes.chunks(cut).for_each(|piece| cleaner.push(piece, &mut out));
         cleaner.finish(&mut out);
-        prop_assert_eq!(String::from_utf8(out).unwrap(), whole);
+        prop_assert_eq!(String::from_utf8(out).expect("as written above"), whole);
+    }
+}
+
+fn drawn(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut cleaner = Cleaner::of_a_screen();
+    bytes.iter().for_each(|byte| cleaner.push(&[*byte], &mut out));
+    cleaner.finish(&mut out);
+    out
+}
+
+#[test]
+fn whoever_has_a_screen_draws_on_it_and_leaves_it_as_it_was() {
+    let editor = b"\x1b[?1049h\x1b[2J\x1b[10;20H\x1b[1;31mred\x1b[m\x1b(0lqk\x1b(B\x1b[?25l\x1b7\x1b[3A\x1b8 done";
+    let shown = drawn(editor);
+    assert!(shown.starts_with(editor), "{}", shown.escape_ascii());
+    let after = &shown[editor.len()..];
+    for back in [&b"\x1b[?1049l"[..], b"\x1b[?25h", b"\x1b[?2004l"] {
+        assert!(after.windows(back.len()).any(|part| part == back), "{}", after.escape_ascii());
+    }
+    // Who only writes changes nothing, so nothing is put back.
+    assert_eq!(drawn(b"plain\r\n"), b"plain\r\n");
+}
+
+#[test]
+fn what_reaches_beyond_the_screen_is_left_out_of_it() {
+    for beyond in [
+        &b"\x1b]52;c;ZXZpbA==\x07"[..],
+        b"\x1b]0;title\x07",
+        b"\x1b]8;;http://x.test\x1b\\",
+        b"\x1bP$q\"p\x1b\\",
+        b"\x1b_x\x1b\\",
+        b"\x1b[c",
+        b"\x1b[6n",
+        b"\x1b[>q",
+        b"\x1b[21t",
+        b"\x1b[5i",
+        b"\x1b[>1u",
+        b"\x1b[?u",
+        b"\x1bc",
+        b"\x1b#8",
+    ] {
+        let text = [b"a", beyond, b"b"].concat();
+        assert_eq!(drawn(&text), b"ab", "{}", beyond.escape_ascii());
     }
 }

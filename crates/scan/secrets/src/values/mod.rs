@@ -143,6 +143,3 @@ fn is_common(value: &[u8]) -> bool {
     let all_spaces = value.iter().all(u8::is_ascii_whitespace);
     WORDS.iter().any(|word| word.as_bytes() == small) || one_letter || few_digits || all_spaces
 }
-
-#[cfg(test)]
-mod tests;
