@@ -3,6 +3,7 @@
 //! `cargo xtask fuzz` looks for bytes that break one; `tests/seeds.rs` tries those that are known, and their neighbours.
 
 mod approvals;
+mod archive;
 mod cedar;
 mod code;
 mod denials;
@@ -27,6 +28,7 @@ pub type Law = fn(&[u8]);
 /// Each by the name of its fuzz target and its folder of seeds.
 pub const ALL: &[(&str, Law)] = &[
     ("approvals", approvals::law),
+    ("archive", archive::law),
     ("cedar", cedar::law),
     ("code", code::law),
     ("denials", denials::law),

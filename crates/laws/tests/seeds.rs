@@ -12,6 +12,12 @@ fn questions_are_shown_whole_and_answers_are_not_understood_in_part() {
 }
 
 #[test]
+fn any_file_is_looked_into_within_bounds() {
+    // Decoders are slow where nothing is optimised.
+    tried("archive", TRIES / 4);
+}
+
+#[test]
 fn any_line_is_read_and_no_wrapping_hides_a_command() {
     holds("shell");
 }
