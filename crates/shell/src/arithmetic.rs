@@ -76,6 +76,7 @@ impl Parser<'_> {
             }
         }
         let inside = &self.text[before..self.at];
+        self.only_bash |= inside.contains([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')', '#']);
         self.counts_in(inside);
         if inner.has_sleeping() {
             self.odd.push(format!("`{inside}` may run what it holds"));

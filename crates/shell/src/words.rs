@@ -186,6 +186,7 @@ impl Parser<'_> {
                 if inner.contains(['[', '(', '`', '\'', '"', '{', '\\']) {
                     return Err(self.unexpected());
                 }
+                self.only_bash = true;
                 self.counts_in(inner);
                 self.at += length + 1;
                 draft.any(!in_quotes);
@@ -219,6 +220,9 @@ impl Parser<'_> {
     /// `${…}`, of which the opening was taken. What it comes out as is never known; what runs within it is.
     fn parameter(&mut self, draft: &mut Draft, in_quotes: bool) -> Result<(), Stop> {
         let before = self.at;
+        if matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'|' | b'(')) {
+            self.odd.push("`${ …; }` runs commands, in newer shells".to_owned());
+        }
         let name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_!#".contains(byte);
         let length = self.rest().bytes().take_while(name).count();
         draft.variables.push(self.rest()[..length].trim_start_matches(['!', '#']).to_owned());
