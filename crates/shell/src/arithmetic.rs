@@ -125,3 +125,35 @@ impl Parser<'_> {
         }
     }
 }
+
+/// Are there as many parentheses that open as that close, at each place, outside of quotes?
+pub(crate) fn is_balanced(text: &str) -> bool {
+    let mut letters = text.chars();
+    let mut open = 0_usize;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '(' => open += 1,
+            ')' if open == 0 => return false,
+            ')' => open -= 1,
+            '\\' => {
+                letters.next();
+            }
+            '\'' => {
+                letters.find(|other| *other == '\'');
+            }
+            '"' => loop {
+                match letters.next() {
+                    None | Some('"') => break,
+                    Some('\\') => {
+                        letters.next();
+                    }
+                    // Quotes within quotes: who knows where these end.
+                    Some('`' | '(') => return false,
+                    Some(_) => {}
+                }
+            },
+            _ => {}
+        }
+    }
+    open == 0
+}

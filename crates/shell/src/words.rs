@@ -162,6 +162,11 @@ impl Parser<'_> {
                 if self.sees("((")
                     && let Some(inner) = self.arithmetic()?
                 {
+                    // Bash counts the parentheses again, without a look at what they are for: that of `case a in a)` is
+                    // one too many, and then it runs what stands there.
+                    if !crate::arithmetic::is_balanced(&self.text[before + 2..self.at - 2]) {
+                        self.odd.push("whether `$((` begins arithmetic or commands is not certain".to_owned());
+                    }
                     draft.absorb(inner);
                 } else {
                     let is_ambiguous = self.sees("((");
