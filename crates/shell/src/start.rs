@@ -6,6 +6,7 @@ use crate::launchers::LAUNCHERS;
 use crate::options::{ENV, FLOCK, PARALLEL, RUNUSER, SCRIPT, Starts, Taken, Wrapper, XARGS, wrapper};
 use crate::read::{Around, Given, Reader, merge};
 use crate::simple::last_part;
+use crate::tools::TOOLS;
 use crate::{Piece, Word};
 
 /// Names of which `start` looks at the arguments, beside shells, interpreters and those with a table of options.
@@ -27,6 +28,7 @@ const EXECUTES: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 pub(crate) fn is_looked_into(name: &str) -> bool {
     LOOKED_INTO.contains(&name)
         || LAUNCHERS.contains(&name)
+        || TOOLS.contains(&name)
         || is_shell(name)
         || wrapper(name).is_some()
         || interpreter(name).is_some()
@@ -89,6 +91,7 @@ impl Reader {
             }
             "let" | "read" | "unset" | "printf" | "test" | "[" | "getopts" | "wait" => self.counts(name, rest),
             name if LAUNCHERS.contains(&name) => self.launch(number, name, rest, around),
+            name if TOOLS.contains(&name) => self.tool(number, name, rest, around),
             "busybox" | "toybox" if rest.is_empty() => {}
             name if is_shell(name) => self.shell(number, name, rest, around),
             name => {
@@ -207,6 +210,14 @@ impl Reader {
             return;
         }
         let given = &rest[before.at..];
+        // What it writes, it may write to a command.
+        let output = before.value(&["o", "output"]).map(|value| with_holes(&value.word));
+        if let Some(line) =
+            output.as_deref().filter(|_| name == "strace").and_then(|text| text.strip_prefix(['|', '!']))
+        {
+            let line = Given::of(filled(line.to_owned(), false));
+            self.line_of(number, &[line], &around.behind("strace -o"), false);
+        }
         if given.is_empty() {
             let is_shell = match name {
                 "sudo" | "doas" => before.has(&["s", "i", "shell", "login"]),
