@@ -340,7 +340,7 @@ impl Reader {
                 let written = given.word.text();
                 around.other_input = match kind {
                     Kind::Duplicate if !matches!(given.word.known(), Some("-" | "0")) => Some(format!("`<&{written}`")),
-                    Kind::Read if given.from.is_empty() && is_descriptor_of(&given.word) => {
+                    Kind::Read | Kind::ReadWrite if given.from.is_empty() && is_descriptor_of(&given.word) => {
                         Some(format!("`<{written}`"))
                     }
                     Kind::Duplicate => around.other_input.take(),

@@ -267,6 +267,9 @@ impl Parser<'_> {
         if inside.ends_with("@P") {
             self.odd.push(format!("`${{{inside}}}` runs what it holds"));
         }
+        if assigns(inside) && (sleeps || inner.has_sleeping()) {
+            self.odd.push(format!("what `${{{inside}}}` assigns may run later"));
+        }
         if is_counted(inside) {
             self.counts.get_or_insert_with(|| format!("${{{inside}}}"));
             if sleeps || inner.has_sleeping() {
@@ -343,6 +346,12 @@ impl Parser<'_> {
             draft.absorb(inner);
         }
     }
+}
+
+/// Does `${…}` with this inside give the variable a value?
+fn assigns(inside: &str) -> bool {
+    let rest = inside.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
+    rest.starts_with('=') || rest.starts_with(":=")
 }
 
 /// Does `${…}` with this inside look at a value as at a number or a name?
