@@ -76,6 +76,7 @@ impl Parser<'_> {
             }
         }
         let inside = &self.text[before..self.at];
+        self.only_bash |= inside.contains([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')', '#']);
         self.counts_in(inside);
         if inner.has_sleeping() {
             self.odd.push(format!("`{inside}` may run what it holds"));
@@ -123,4 +124,36 @@ impl Parser<'_> {
             self.counts.get_or_insert_with(|| text.to_owned());
         }
     }
+}
+
+/// Are there as many parentheses that open as that close, at each place, outside of quotes?
+pub(crate) fn is_balanced(text: &str) -> bool {
+    let mut letters = text.chars();
+    let mut open = 0_usize;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '(' => open += 1,
+            ')' if open == 0 => return false,
+            ')' => open -= 1,
+            '\\' => {
+                letters.next();
+            }
+            '\'' => {
+                letters.find(|other| *other == '\'');
+            }
+            '"' => loop {
+                match letters.next() {
+                    None | Some('"') => break,
+                    Some('\\') => {
+                        letters.next();
+                    }
+                    // Quotes within quotes: who knows where these end.
+                    Some('`' | '(') => return false,
+                    Some(_) => {}
+                }
+            },
+            _ => {}
+        }
+    }
+    open == 0
 }

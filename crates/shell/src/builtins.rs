@@ -1,6 +1,6 @@
 //! The shell's own commands that run text, or change what later commands mean.
 
-use crate::holes::{filled, of as with_holes};
+use crate::holes::{HOLE, filled, of as with_holes};
 use crate::interpreters::from_file;
 use crate::parse::runs_when_counted;
 use crate::read::{Around, Given, Reader};
@@ -59,6 +59,10 @@ impl Reader {
     pub(crate) fn declare(&mut self, name: &str, rest: &[Given]) {
         let is_counted = rest.iter().any(|given| has_option(given, &['i', 'n']));
         for given in rest {
+            let text = with_holes(&given.word);
+            if text.split_once('=').is_some_and(|(name, value)| name.contains(HOLE) && would_run(value)) {
+                self.doubt(format!("what `{name}` makes of `{}` may run later", given.word.text()));
+            }
             if let Some((variable, value)) = assignment(&given.word) {
                 if is_counted && value.known().is_some_and(is_watched) {
                     self.doubt(format!("what `{name}` makes of `{}` is not known", given.word.text()));
@@ -80,6 +84,10 @@ impl Reader {
             "printf" => rest.first().is_some_and(|given| given.word.may_start_with("-v")),
             _ => true,
         };
+        let is_hidden = name == "printf" && names && rest.iter().take(2).any(|given| given.word.known().is_none());
+        if is_hidden && rest.iter().any(|given| would_run(&with_holes(&given.word))) {
+            self.doubt("what `printf -v` makes may run later".to_owned());
+        }
         for given in rest {
             let text = with_holes(&given.word);
             if runs_when_counted(&text) || (name == "let" && would_run(&text)) {

@@ -71,9 +71,14 @@ impl Reader {
             Source::Input => {
                 merge(&mut self.commands[number].fed_by, around.feeding.clone());
                 let Some(document) = around.document.clone() else {
-                    // What others print, nobody can read before.
-                    if let Some(source) = around.feeding.last().or(around.other_input.as_ref()) {
-                        self.doubt(format!("`{name}` runs what comes from `{source}`"));
+                    // What others print, nobody can read before. Through `cat`, a script is a file as any other.
+                    let is_file = language != "shell" && around.feeding == ["cat"];
+                    if is_file && !self.functions.iter().any(|name| name == "cat") {
+                        return;
+                    }
+                    let feeding = around.feeding.last().map(|name| format!("`{name}`"));
+                    if let Some(source) = feeding.or(around.other_input.clone()) {
+                        self.doubt(format!("`{name}` runs what comes from {source}"));
                     } else {
                         self.commands[number].script = Some(Script { language, origin: Origin::Input });
                     }
@@ -86,6 +91,13 @@ impl Reader {
             "shell" | "fish" => {
                 let is_bash =
                     matches!(name, "bash" | "bash-static" | "rbash" | "zsh" | "ksh" | "ksh93" | "mksh" | "source");
+                // It has signs and words of its own: `=git`, `*(e:…:)`, `repeat 2 …`.
+                let text = with_holes(&code.word);
+                let is_odd =
+                    text.contains(['(', '{', '=', '^', '#']) || text.contains("repeat") || text.contains("foreach");
+                if name.starts_with("zsh") && is_odd {
+                    self.doubt(format!("`{name}` reads some of it in its own way"));
+                }
                 self.line_of(number, &[code], &inner, is_bash);
                 self.commands[number].code.iter_mut().for_each(|code| code.language = language);
             }
@@ -97,6 +109,7 @@ impl Reader {
         merge(&mut self.commands[number].fed_by, code.from.clone());
         let text = shown(&with_holes(&code.word));
         if code.word.known().is_none() {
+            let text = text.trim_end();
             let start: String = text.chars().take(40).collect();
             let dots = if start.len() < text.len() { "…" } else { "" };
             self.doubt(format!("the code `{start}{dots}` is only known when it runs"));
@@ -111,7 +124,7 @@ impl Reader {
         let from = given.iter().flat_map(|given| given.from.clone()).collect();
         self.given_code(number, "shell", &Given { from, ..Given::of(filled(line.clone(), false)) });
         // Of code that is all unknown, all is said.
-        if !line.trim_matches([HOLE, ' ']).is_empty() {
+        if !line.trim_matches([HOLE, ' ', '\n']).is_empty() {
             self.line(&line, around, is_bash);
         }
     }

@@ -23,6 +23,8 @@ impl Parser<'_> {
             }
         }
         self.literal.push((from, self.at - 1));
+        // To other shells, it ends at that quote.
+        self.only_bash |= self.text[from..self.at].contains("\\'");
         // A zero byte ends it early, and other bytes may be no text: both are left open.
         match String::from_utf8(bytes) {
             Ok(text) if is_known && !text.contains('\0') => text.chars().for_each(|letter| draft.push_quoted(letter)),

@@ -2,7 +2,7 @@
 
 use crate::holes::{filled, of as with_holes};
 use crate::interpreters::Source;
-use crate::options::{SCREEN, START_STOP_DAEMON, wrapper};
+use crate::options::{PERF, SCREEN, START_STOP_DAEMON, wrapper};
 use crate::read::{Around, Given, Reader};
 
 /// Names that are looked at here.
@@ -57,7 +57,7 @@ impl Reader {
         }
     }
 
-    /// `perf stat make`: options that are not known may have values.
+    /// `perf stat make`.
     fn after_subcommand(&mut self, name: &str, rest: &[Given], around: &Around) {
         const STARTING: &[&str] =
             &["stat", "record", "trace", "mem", "c2c", "sched", "lock", "kvm", "kmem", "timechart", "ftrace", "iostat"];
@@ -68,14 +68,10 @@ impl Reader {
             }
             return;
         };
-        let around = around.behind(name);
-        if let Some(place) = rest.iter().position(|given| given.word.known() == Some("--")) {
-            return self.start(rest[place + 1..].to_vec(), Vec::new(), &around);
+        let before = self.before(name, &PERF, rest);
+        if before.at < rest.len() {
+            self.start(rest[before.at..].to_vec(), Vec::new(), &around.behind(name));
         }
-        if rest[0].word.may_start_with("-") {
-            self.doubt(format!("the option `{}` of `{name}` is not known", rest[0].word.text()));
-        }
-        self.start(rest.to_vec(), Vec::new(), &around);
     }
 
     fn start_stop_daemon(&mut self, rest: &[Given], around: &Around) {
@@ -215,15 +211,27 @@ impl Reader {
     }
 
     fn debugger(&mut self, name: &str, rest: &[Given], around: &Around) {
-        let commands =
-            ["-ex", "--ex", "-iex", "--eval-command", "-eval-command", "-o", "--one-line", "-x", "--command"];
-        let has_commands = |given: &&Given| {
+        const COMMANDS: &[&str] =
+            &["-ex", "--ex", "-iex", "--eval-command", "-eval-command", "-o", "--one-line", "-x", "--command"];
+        // Others may run a shell, or call functions of the program.
+        const HARMLESS: &[&str] = &[
+            "run", "r", "bt", "backtrace", "where", "quit", "q", "continue", "c", "break", "b", "info", "next", "n",
+            "step", "s", "finish", "list", "l", "start", "starti", "thread", "frame", "up", "down", "disassemble",
+            "help",
+        ];
+        for (place, given) in rest.iter().enumerate() {
             let text = with_holes(&given.word);
-            let option = text.split('=').next().unwrap_or_default();
-            commands.contains(&option)
-        };
-        if let Some(given) = rest.iter().find(has_commands) {
-            self.doubt(format!("`{name} {}` may start more", given.word.text()));
+            let (option, value) =
+                text.split_once('=').map_or((text.as_str(), None), |(name, value)| (name, Some(value)));
+            if !COMMANDS.contains(&option) {
+                continue;
+            }
+            let next = || rest.get(place + 1).map(|given| with_holes(&given.word)).unwrap_or_default();
+            let command = value.map_or_else(next, str::to_owned);
+            let first = command.split_whitespace().next().unwrap_or_default();
+            if !HARMLESS.contains(&first) || command.contains(['!', '(', '|', '\n']) {
+                self.doubt(format!("`{name} {option}` may start more"));
+            }
         }
         if let Some(given) = rest.iter().find(|given| given.hides_option()) {
             self.doubt(format!("what `{name}` starts depends on `{}`", given.word.text()));

@@ -20,6 +20,7 @@ mod redirects;
 mod simple;
 mod sleeping;
 mod start;
+mod tools;
 mod tree;
 mod word;
 mod words;

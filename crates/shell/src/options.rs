@@ -293,6 +293,16 @@ pub(crate) const START_STOP_DAEMON: Wrapper = words(
     0,
 );
 
+/// Of those subcommands of `perf` that start something.
+pub(crate) const PERF: Wrapper = words(
+    "ade:r:o:p:t:u:C:F:gvq",
+    &[
+        "event=", "repeat=", "output=", "pid=", "call-graph=", "freq=", "all-cpus", "detailed", "null", "verbose",
+        "quiet", "sync", "big-num", "field-separator=", "metrics=", "topdown", "interval-print=", "timeout=", "delay=",
+    ],
+    0,
+);
+
 pub(crate) const SCREEN: Wrapper = words("aAc:dDe:fh:ilLmOp:qQrRs:S:t:T:UvwxX", &[], 0);
 
 /// What an option is, and its value where that is attached.

@@ -15,7 +15,7 @@ pub(crate) struct Tree {
     pub documents: Vec<Written>,
     /// What was read, but may mean more than it seems to.
     pub odd: Vec<String>,
-    /// Holds `[[` or `((`, which other shells take for commands.
+    /// Holds `[[`, `((` and the like, in which other shells find commands.
     pub only_bash: bool,
     /// The first place that looks at variables as at numbers or names: what they hold may then run.
     pub counts: Option<String>,
@@ -413,6 +413,10 @@ impl<'t> Parser<'t> {
             self.at = before;
         }
         let command = self.deeper(Self::command)?;
+        // Bash writes what it read there anew, and gives it a name that it then takes for the command.
+        if self.substitutions > 0 && !is_named {
+            self.odd.push("`coproc` in a substitution runs something else".to_owned());
+        }
         let bodies = vec![vec![vec![command]]];
         Ok(Command::Compound(Compound { bodies, is_coprocess: true, ..Compound::default() }))
     }

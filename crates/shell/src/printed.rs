@@ -5,7 +5,10 @@ use crate::holes::{filled, of as with_holes};
 use crate::read::Given;
 use crate::{Simple, Word};
 
-/// Only of programs that print their arguments or their input.
+/// Programs that print their arguments or their input.
+pub(crate) const PRINTING: &[&str] = &["echo", "printf", "cat"];
+
+/// What it prints, if that is certain.
 pub(crate) fn printed(simple: &Simple, document: Option<&Given>) -> Option<Given> {
     if !simple.is_standard() {
         return None;

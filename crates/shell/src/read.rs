@@ -1,8 +1,9 @@
 //! Tree → commands: who runs, with what, and whose output reaches whom.
 
+use crate::holes::{filled, of as with_holes};
 use crate::interpreters::is_descriptor_of;
 use crate::parse::{Tree, tree};
-use crate::printed::printed;
+use crate::printed::{PRINTING, printed};
 use crate::simple::{last_part, shown};
 use crate::sleeping::Sleeping;
 use crate::start::is_looked_into;
@@ -70,7 +71,7 @@ pub(crate) struct Reader {
     unclear: Vec<String>,
     /// Names that `alias` gave a meaning.
     pub(crate) aliases: Vec<String>,
-    /// Names that the line gives to functions.
+    /// Names of programs that print what they are given, if the line makes functions of them.
     pub(crate) functions: Vec<String>,
     /// What the command before prints, if that is known.
     printed: Option<Given>,
@@ -176,7 +177,7 @@ impl Reader {
         self.list(&list, &documents, around);
         odd.into_iter().for_each(|sentence| self.doubt(sentence));
         if only_bash && !is_bash {
-            self.doubt("not every shell reads `[[` and `((` as bash does".to_owned());
+            self.doubt("not every shell reads `[[`, `((` and the like as bash does".to_owned());
         }
         if let Some(stop) = stop {
             self.doubt(stop);
@@ -251,7 +252,9 @@ impl Reader {
             inner.feeding.push("coproc".to_owned());
         }
         if let Some(name) = function {
-            self.functions.push(shortened(name.clone()));
+            if PRINTING.contains(&name.as_str()) {
+                self.functions.push(name.clone());
+            }
             inner.other_input = Some(format!("the input of `{name}`"));
         }
         let first = self.commands.len();
@@ -293,7 +296,8 @@ impl Reader {
         let alone = self.commands.get(first..).and_then(|found| found.first().filter(|_| found.len() == 1));
         let is_itself = |name: &str| !self.functions.iter().chain(&self.aliases).any(|other| other == name);
         self.printed = alone
-            .filter(|simple| simple.name().is_some_and(is_itself) && simple.assignments.is_empty())
+            .filter(|simple| simple.name().is_some_and(|name| PRINTING.contains(&name) && is_itself(name)))
+            .filter(|simple| simple.assignments.is_empty())
             .and_then(|simple| printed(simple, inner.document.as_ref()));
     }
 
@@ -336,8 +340,10 @@ impl Reader {
                 around.document = None;
                 let written = given.word.text();
                 around.other_input = match kind {
-                    Kind::Duplicate if !matches!(given.word.known(), Some("-" | "0")) => Some(format!("<&{written}")),
-                    Kind::Read if given.from.is_empty() && is_descriptor_of(&given.word) => Some(format!("<{written}")),
+                    Kind::Duplicate if !matches!(given.word.known(), Some("-" | "0")) => Some(format!("`<&{written}`")),
+                    Kind::Read | Kind::ReadWrite if given.from.is_empty() && is_descriptor_of(&given.word) => {
+                        Some(format!("`<{written}`"))
+                    }
                     Kind::Duplicate => around.other_input.take(),
                     _ => None,
                 };
@@ -354,7 +360,13 @@ impl Reader {
                         around.writes.push(given.word);
                     }
                 }
-                Kind::Text if *is_stdin => around.document = Some(given),
+                Kind::Text if *is_stdin => {
+                    around.document = Some(match target {
+                        Target::Here(_) => given,
+                        // The line end that follows it may be hidden by its last letter.
+                        Target::Word(_) => given.with(filled(with_holes(&given.word) + "\n", false)),
+                    });
+                }
                 Kind::Text | Kind::Duplicate => {}
             }
         }

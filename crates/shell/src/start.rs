@@ -1,11 +1,12 @@
 //! What a command starts beside itself: wrappers, shells and the shell's own commands are looked into.
 
-use crate::holes::{HOLE, filled, of as with_holes, punched};
+use crate::holes::{HOLE, filled, of as with_holes, punched, shown};
 use crate::interpreters::{Source, interpreter, is_shell};
 use crate::launchers::LAUNCHERS;
 use crate::options::{ENV, FLOCK, PARALLEL, RUNUSER, SCRIPT, Starts, Taken, Wrapper, XARGS, wrapper};
 use crate::read::{Around, Given, Reader, merge};
 use crate::simple::last_part;
+use crate::tools::TOOLS;
 use crate::{Piece, Word};
 
 /// Names of which `start` looks at the arguments, beside shells, interpreters and those with a table of options.
@@ -27,6 +28,7 @@ const EXECUTES: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 pub(crate) fn is_looked_into(name: &str) -> bool {
     LOOKED_INTO.contains(&name)
         || LAUNCHERS.contains(&name)
+        || TOOLS.contains(&name)
         || is_shell(name)
         || wrapper(name).is_some()
         || interpreter(name).is_some()
@@ -89,6 +91,7 @@ impl Reader {
             }
             "let" | "read" | "unset" | "printf" | "test" | "[" | "getopts" | "wait" => self.counts(name, rest),
             name if LAUNCHERS.contains(&name) => self.launch(number, name, rest, around),
+            name if TOOLS.contains(&name) => self.tool(number, name, rest, around),
             "busybox" | "toybox" if rest.is_empty() => {}
             name if is_shell(name) => self.shell(number, name, rest, around),
             name => {
@@ -191,8 +194,9 @@ impl Reader {
             }
         }
         before.at = before.at.min(rest.len());
-        for (variable, value) in &before.set {
+        for (variable, value) in &mut before.set {
             if variable.contains(HOLE) {
+                *variable = shown(variable);
                 self.doubt(format!("which variables `{name}` sets is only known when it runs"));
             }
             self.assign(variable, &Given::of(value.clone()));
@@ -206,6 +210,14 @@ impl Reader {
             return;
         }
         let given = &rest[before.at..];
+        // What it writes, it may write to a command.
+        let output = before.value(&["o", "output"]).map(|value| with_holes(&value.word));
+        if let Some(line) =
+            output.as_deref().filter(|_| name == "strace").and_then(|text| text.strip_prefix(['|', '!']))
+        {
+            let line = Given::of(filled(line.to_owned(), false));
+            self.line_of(number, &[line], &around.behind("strace -o"), false);
+        }
         if given.is_empty() {
             let is_shell = match name {
                 "sudo" | "doas" => before.has(&["s", "i", "shell", "login"]),
@@ -230,7 +242,7 @@ impl Reader {
             _ => wrapper.starts == Starts::Line,
         };
         match is_line {
-            true => self.line_of(number, given, &around.behind(name), true),
+            true => self.line_of(number, given, &around.behind(name), false),
             false => self.start(given.to_vec(), before.set, &around.behind(name)),
         }
     }
@@ -320,7 +332,7 @@ impl Reader {
         }
         given.push(Given::of(filled(HOLE.to_string(), true)));
         let inner = Around { feeding: Vec::new(), document: None, ..around.behind("parallel") };
-        self.line_of(number, &given, &inner, true);
+        self.line_of(number, &given, &inner, false);
     }
 
     fn find(&mut self, rest: &[Given], around: &Around) {
@@ -391,7 +403,7 @@ impl Reader {
         let given = &rest[before.at..];
         match given.first().map(|given| given.word.known()) {
             None => {}
-            Some(Some("-c" | "--command")) => self.line_of(number, &given[1..], &around.behind("flock -c"), true),
+            Some(Some("-c" | "--command")) => self.line_of(number, &given[1..], &around.behind("flock -c"), false),
             Some(_) => self.start(given.to_vec(), Vec::new(), &around.behind("flock")),
         }
     }
@@ -459,6 +471,9 @@ fn environment(by: &str, word: &Word) -> Option<(String, Word)> {
 pub(crate) fn assignment(word: &Word) -> Option<(String, Word)> {
     let text = with_holes(word);
     let (name, value) = text.split_once('=')?;
+    // `NAME+=` and `NAME[index]=` are about that variable, too.
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let name = name.split_once('[').filter(|_| name.ends_with(']')).map_or(name, |(name, _)| name);
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let plain =
         !name.is_empty() && name.chars().all(is_name) && !name.starts_with(|first: char| first.is_ascii_digit());

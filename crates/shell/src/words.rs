@@ -162,6 +162,11 @@ impl Parser<'_> {
                 if self.sees("((")
                     && let Some(inner) = self.arithmetic()?
                 {
+                    // Bash counts the parentheses again, without a look at what they are for: that of `case a in a)` is
+                    // one too many, and then it runs what stands there.
+                    if !crate::arithmetic::is_balanced(&self.text[before + 2..self.at - 2]) {
+                        self.odd.push("whether `$((` begins arithmetic or commands is not certain".to_owned());
+                    }
                     draft.absorb(inner);
                 } else {
                     let is_ambiguous = self.sees("((");
@@ -186,6 +191,7 @@ impl Parser<'_> {
                 if inner.contains(['[', '(', '`', '\'', '"', '{', '\\']) {
                     return Err(self.unexpected());
                 }
+                self.only_bash = true;
                 self.counts_in(inner);
                 self.at += length + 1;
                 draft.any(!in_quotes);
@@ -219,6 +225,9 @@ impl Parser<'_> {
     /// `${…}`, of which the opening was taken. What it comes out as is never known; what runs within it is.
     fn parameter(&mut self, draft: &mut Draft, in_quotes: bool) -> Result<(), Stop> {
         let before = self.at;
+        if matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'|' | b'(')) {
+            self.odd.push("`${ …; }` runs commands, in newer shells".to_owned());
+        }
         let name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_!#".contains(byte);
         let length = self.rest().bytes().take_while(name).count();
         draft.variables.push(self.rest()[..length].trim_start_matches(['!', '#']).to_owned());
@@ -257,6 +266,9 @@ impl Parser<'_> {
         self.at += 1;
         if inside.ends_with("@P") {
             self.odd.push(format!("`${{{inside}}}` runs what it holds"));
+        }
+        if assigns(inside) && (sleeps || inner.has_sleeping()) {
+            self.odd.push(format!("what `${{{inside}}}` assigns may run later"));
         }
         if is_counted(inside) {
             self.counts.get_or_insert_with(|| format!("${{{inside}}}"));
@@ -334,6 +346,12 @@ impl Parser<'_> {
             draft.absorb(inner);
         }
     }
+}
+
+/// Does `${…}` with this inside give the variable a value?
+fn assigns(inside: &str) -> bool {
+    let rest = inside.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
+    rest.starts_with('=') || rest.starts_with(":=")
 }
 
 /// Does `${…}` with this inside look at a value as at a number or a name?

@@ -33,6 +33,8 @@ fn what_is_too_deep_is_unclear() {
         ("${x:-\"", "\"}"),
         ("function f { ", "; }"),
         ("coproc ", ""),
+        ("a[$(", ")]=1"),
+        ("((a); $(", "))"),
     ] {
         for times in [DEEPEST + 2, 1_000, 20_000] {
             let reading = is_read_in_time(&format!("{}a{}", open.repeat(times), close.repeat(times)));
@@ -61,7 +63,9 @@ fn long_texts_take_no_longer_than_they_are() {
         "a=b;", "PATH=a;a;", "a|sh|", "x=$(a);", "eval a;", "alias a=b;a;", "sh -c a;", "sudo ", "env ", "find -exec ",
         "xargs -I{} ", "xargs ", "!", "! ", "time ", "[[ a ]];", "case a in ", "a) b;;", "$[1]", "$'a'", "a>b ",
         "a<(b) ", ">(", "\u{e000}", "é", "${x:-", "x=(a ", "{a,b}", "$(a)|sh;", "trap a EXIT;", "eval 'a; b';",
-        "coproc a;", "function f ", "a() b;", "f(){ a;};", "a <<<b;", "$x $y;", "for x in a;do b;done;",
+        "coproc a;", "function f ", "a() b;", "f(){ a;};", "a <<<b;", "$x $y;", "for x in a;do b;done;", "a[", "a[1]=",
+        "((a);", "$((a);", "\"$((", "$\\\n(", "a\\\n", "echo a|sh;", "x='$(a)';", "declare -i x=a;",
+        "cat() { a;};cat|sh;",
     ];
     for part in parts {
         is_read_in_time(&part.repeat(LONGEST / 4 / part.len()));
