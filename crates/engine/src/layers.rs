@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use model::{Access, Backend, Grant, Leftover, Outcome, Place, Request, SetupFailure, Tally, Trouble};
 use workspace::{Means, Run, Workspaces};
 
+use crate::artifacts::Collecting;
 use crate::enclose;
 
 /// The places whose changes are kept apart.
@@ -19,11 +20,12 @@ pub fn run(
     request: &Request,
     grant: &Grant,
     kept: Option<&str>,
+    collecting: Option<&Collecting<'_>>,
 ) -> Outcome {
     let places = places(grant);
     if places.is_empty() {
         return match enclose::in_the_strongest(backends, request, grant, &[]) {
-            Ok(sandbox) => sandbox.supervise(),
+            Ok(sandbox) => collected(workspaces, None, sandbox.supervise(), collecting),
             Err(outcome) => outcome,
         };
     }
@@ -36,7 +38,7 @@ pub fn run(
         Err(trouble) => return not_set_up(trouble),
     };
     match enclose::in_the_strongest(backends, request, grant, &run.stacks()) {
-        Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
+        Ok(sandbox) => left(workspaces, run, sandbox.supervise(), collecting),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
                 return not_set_up(error.into());
@@ -50,7 +52,7 @@ pub fn run(
                 Err(trouble) => return not_set_up(trouble),
             };
             match enclose::in_the_strongest(backends, request, grant, &run.stacks()) {
-                Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
+                Ok(sandbox) => left(workspaces, run, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,
                     Err(error) => not_set_up(error.into()),
@@ -60,7 +62,9 @@ pub fn run(
     }
 }
 
-fn left(workspaces: &Workspaces, run: Run, mut outcome: Outcome) -> Outcome {
+fn left(workspaces: &Workspaces, run: Run, outcome: Outcome, collecting: Option<&Collecting<'_>>) -> Outcome {
+    // First: of a run that changed nothing else, the layers are gone after this.
+    let mut outcome = collected(workspaces, Some(&run), outcome, collecting);
     let sandbox = run.record().shown();
     let leftover = run.finish(workspaces.watch()).unwrap_or_else(|error| {
         let trouble = Some(Trouble::from(error).to_string());
@@ -68,6 +72,18 @@ fn left(workspaces: &Workspaces, run: Run, mut outcome: Outcome) -> Outcome {
     });
     if let Outcome::Ran(finished) = &mut outcome {
         finished.leftover = leftover;
+    }
+    outcome
+}
+
+fn collected(
+    workspaces: &Workspaces,
+    run: Option<&Run>,
+    mut outcome: Outcome,
+    collecting: Option<&Collecting<'_>>,
+) -> Outcome {
+    if let Some(collecting) = collecting {
+        collecting.collect(workspaces, run, &mut outcome);
     }
     outcome
 }

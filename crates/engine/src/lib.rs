@@ -3,6 +3,7 @@
 //! Names no backend and no front-end: they are given to it.
 
 pub mod approvals;
+mod artifacts;
 mod commit;
 mod door;
 mod enclose;
@@ -18,8 +19,8 @@ mod user;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, Diagnosis, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Service,
-    Watch,
+    Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes,
+    Service, Watch,
 };
 use workspace::Workspaces;
 
@@ -30,6 +31,8 @@ pub struct Engine {
     approvals: OnceCell<approvals::Approvals>,
     languages: Vec<Box<dyn RuleLanguage>>,
     person: Option<Box<dyn Person>>,
+    /// Looks into what a run made before it is released.
+    examiner: Box<dyn Examiner>,
     version: &'static str,
 }
 
@@ -50,14 +53,15 @@ impl Engine {
     pub fn new(parts: Parts) -> Engine {
         let Parts { backends, languages, watch, person, version } = parts;
         let workspaces = Workspaces::of_the_user(watch);
-        Engine { backends, languages, workspaces, approvals: OnceCell::new(), person, version }
+        let examiner = Box::new(artifacts::Unexamined);
+        Engine { backends, languages, workspaces, approvals: OnceCell::new(), person, examiner, version }
     }
 }
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
         match self.admit(request) {
-            Ok(admitted) => layers::run(&self.backends, &self.workspaces, request, &admitted.grant, None),
+            Ok(admitted) => self.carry_out(request, &admitted.grant, None),
             Err(outcome) => outcome,
         }
     }
@@ -83,6 +87,10 @@ impl Service for Engine {
         self
     }
 
+    fn artifacts(&self) -> &dyn model::Artifacts {
+        self
+    }
+
     fn approvals(&self) -> &dyn model::Approvals {
         self.questions()
     }
@@ -93,6 +101,14 @@ impl Service for Engine {
 }
 
 impl Engine {
+    /// What was admitted, in a new sandbox or in one that is kept.
+    fn carry_out(&self, request: &Request, grant: &model::Grant, kept: Option<&str>) -> Outcome {
+        match self.collecting(request, grant) {
+            Ok(collecting) => layers::run(&self.backends, &self.workspaces, request, grant, kept, collecting.as_ref()),
+            Err(outcome) => outcome,
+        }
+    }
+
     fn questions(&self) -> &approvals::Approvals {
         self.approvals.get_or_init(approvals::Approvals::of_the_user)
     }

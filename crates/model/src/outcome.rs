@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Enforcement, Held, Leftover, Refusal, Wall};
+use crate::{Enforcement, Gathered, Held, Leftover, Refusal, Wall};
 
 /// The end of every request. `Refused` is as good an answer as `Ran`.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,8 @@ pub struct Finished {
     pub backend: String,
     /// What it changed in its workspaces, if anything.
     pub leftover: Option<Leftover>,
+    /// What was collected, if anything was to be.
+    pub gathered: Option<Gathered>,
     pub timing: Vec<Timing>,
 }
 

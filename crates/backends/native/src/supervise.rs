@@ -106,6 +106,7 @@ impl model::Sandbox for Supervised {
             enforcement,
             accepted_gaps: accepted,
             leftover: None,
+            gathered: None,
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
         }))
