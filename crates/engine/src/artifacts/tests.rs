@@ -37,7 +37,7 @@ impl Examiner for Fails {
 fn gate<'a>(text: &str, examiner: &'a dyn Examiner) -> Gate<'a> {
     let text = format!("version = 1\n{text}");
     let policy = Policy::of_one_file(Source { file: "policy.toml", text: &text }, "/home/u");
-    let policy = policy.unwrap_or_else(|_| panic!("a policy: {text}"));
+    let policy = policy.map_err(|_| text.clone()).expect("it is a policy");
     let (principal, context) = (Principal::default(), Context::default());
     Gate { policy, principal, context, examiner, seen: RefCell::default() }
 }

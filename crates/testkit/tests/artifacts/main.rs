@@ -17,5 +17,6 @@ fn main() {
     for (name, check) in [kinds::ALL, bounds::ALL, names::ALL, open::ALL, rules::ALL, kept::ALL].concat() {
         trials.extend(twice::trials(name, check));
     }
+    trials.extend(open::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

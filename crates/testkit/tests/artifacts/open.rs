@@ -5,13 +5,12 @@ use std::os::unix::fs::{chown, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use belljar_testkit::Who;
-use belljar_testkit::twice::Check;
+use belljar_testkit::twice::{self, Check};
+use libtest_mimic::Trial;
 
 use crate::bench::{Bench, same, text};
 
 pub const ALL: &[(&str, Check)] = &[
-    ("a_second_name_of_somebody_elses_file_is_not_the_runs_to_give", linked),
-    ("a_device_is_named_and_opened_by_nobody", device),
     ("a_workspace_that_was_replaced_is_not_looked_into", replaced),
     ("what_is_hidden_from_a_run_is_not_handed_over_by_it", hidden),
     ("a_file_that_is_closed_to_its_owner_is_said_to_be", closed),
@@ -19,17 +18,26 @@ pub const ALL: &[(&str, Check)] = &[
     ("what_is_written_directly_beside_layers_is_handed_over_too", beside),
 ];
 
+/// Prepared by root, whoever the run is.
+const BY_ROOT: &[(&str, Check)] = &[
+    ("a_second_name_of_somebody_elses_file_is_not_the_runs_to_give", linked),
+    ("a_device_is_named_and_opened_by_nobody", device),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let needs_root = (!rustix::process::geteuid().is_root()).then(|| "needs root".to_owned());
+    let trial = |name, who, check: Check| {
+        let why_not = twice::why_not(who).or_else(|| needs_root.clone());
+        twice::trial(name, who, why_not, move || check(who))
+    };
+    let both = |(name, check): &(&'static str, Check)| [Who::Root, Who::Ordinary].map(|who| trial(name, who, *check));
+    BY_ROOT.iter().flat_map(both).collect()
+}
+
 const DIRECT: &[&str] = &["--workspace-mode", "direct", "--artifact", "out"];
 const SECRET: &str = "somebody else's secret\n";
 
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 fn linked(who: Who) -> Result<(), String> {
-    if !is_root() {
-        return Ok(());
-    }
     let bench = Bench::of(who)?;
     let secret = bench.home.join("secret");
     fs::write(&secret, SECRET).map_err(text)?;
@@ -49,9 +57,6 @@ fn linked(who: Who) -> Result<(), String> {
 }
 
 fn device(who: Who) -> Result<(), String> {
-    if !is_root() {
-        return Ok(());
-    }
     let bench = Bench::of(who)?;
     bench.project.put("out/here", "").map_err(text)?;
     let path = bench.project.work.join("out/zero");

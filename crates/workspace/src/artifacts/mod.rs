@@ -56,7 +56,7 @@ pub fn gather(store: &Store, session: Option<&Session>, wish: &Wish<'_>) -> Resu
     let blobs = store.blobs();
     // Until the state refers to them, nobody may take what we keep for garbage.
     let folder = blobs.hold().map_err(cannot("open", blobs.folder()))?;
-    let mut gathering = Gathering { wish, folder: &folder, left: wish.bounds.total };
+    let mut gathering = Gathering { wish, folder: &folder, left: wish.bounds.total, drafts: Vec::new() };
     let sandbox = session.map(|session| session.record().id.clone());
     let mut rows = Vec::with_capacity(listed.len());
     for candidate in &listed {
@@ -77,6 +77,10 @@ pub fn gather(store: &Store, session: Option<&Session>, wish: &Wish<'_>) -> Resu
         };
         rows.push(Row { artifact, hash });
     }
+    // Only now, when all are written: the first wait for the disk is then the wait of nearly all.
+    for draft in gathering.drafts {
+        draft.keep().map_err(cannot("write", blobs.folder()))?;
+    }
     rustix::fs::fsync(folder.fd()).map_err(cannot("write", blobs.folder()))?;
     store.state()?.save_artifacts(&rows)?;
     Ok(Gathered { run, artifacts: rows.into_iter().map(|row| row.artifact).collect(), not_listed, trouble: None })
@@ -88,6 +92,8 @@ struct Gathering<'a> {
     folder: &'a Folder,
     /// Bytes that may still be kept.
     left: u64,
+    /// What is released.
+    drafts: Vec<Draft<'a>>,
 }
 
 /// What became of one candidate.
@@ -160,7 +166,7 @@ impl Gathering<'_> {
                 Fate::Withheld(withheld)
             }
             None => {
-                draft.keep().map_err(store())?;
+                self.drafts.push(draft);
                 self.left = self.left.saturating_sub(seen.size);
                 Fate::Released
             }

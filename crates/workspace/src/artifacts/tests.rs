@@ -219,7 +219,7 @@ fn a_name_that_is_swapped_for_a_link_leads_nowhere() {
     let (file, link) = (bench.work.join("out/a"), bench.folder.join("link"));
     let (folder, elsewhere) = (bench.work.join("deep"), bench.folder.join("elsewhere"));
     let done = AtomicBool::new(false);
-    let mut released = 0;
+    let (mut released, mut led_astray) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // Between listing and opening: a file and a link, a folder and a link to another, over and over.
@@ -229,11 +229,14 @@ fn a_name_that_is_swapped_for_a_link_leads_nowhere() {
             }
         });
         for _ in 0..300 {
+            // Who reads by the name is led astray.
+            led_astray += usize::from(fs::read(&file).is_ok_and(|read| read == b"SECRET"));
             let gathered = bench.gather(bench.direct(), "**/a", &Never);
             released += gathered.artifacts.iter().filter(|artifact| artifact.withheld().is_none()).count();
         }
         done.store(true, Ordering::Relaxed);
     });
+    assert!(led_astray > 0, "this is no attack");
     assert!(released > 0, "the control failed: an ordinary file was never collected");
     assert!(bench.blobs().iter().all(|blob| !blob.windows(6).any(|part| part == b"SECRET")));
 }

@@ -14,7 +14,8 @@ pub struct Draft<'a> {
     /// The folder of blobs, held.
     folder: &'a Folder,
     name: OsString,
-    file: File,
+    /// Closed when it is written: there may be more drafts than one may have files open.
+    file: Option<File>,
     written: Option<Hash>,
 }
 
@@ -29,13 +30,14 @@ impl<'a> Draft<'a> {
     pub fn new(folder: &'a Folder, id: &str) -> io::Result<Draft<'a>> {
         let name = OsString::from(format!("{id}{END}"));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(folder.fd(), &name, flags, Mode::from_raw_mode(0o600))?.into();
-        Ok(Draft { folder, name, file, written: None })
+        let file = rustix::fs::openat(folder.fd(), &name, flags, Mode::from_raw_mode(0o600))?;
+        Ok(Draft { folder, name, file: Some(file.into()), written: None })
     }
 
     /// Takes over what `from` has: exactly `size` bytes. Nothing if it turns out to have fewer or more; never more than
     /// that is written, whatever it says that it has.
     pub fn fill(&mut self, from: impl Read, size: u64) -> io::Result<Option<Hash>> {
+        let Some(mut file) = self.file.take() else { return Err(io::ErrorKind::InvalidInput.into()) };
         let mut from = from.take(size.saturating_add(1));
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0u8; 1 << 16];
@@ -52,7 +54,7 @@ impl<'a> Draft<'a> {
             if length > size {
                 return Ok(None);
             }
-            self.file.write_all(&buffer[..read])?;
+            file.write_all(&buffer[..read])?;
             hasher.update(&buffer[..read]);
         }
         if length != size {
@@ -77,7 +79,7 @@ impl<'a> Draft<'a> {
     /// On the disk, then under its hash: whoever finds that name finds all of it.
     pub fn keep(self) -> io::Result<()> {
         let Some(hash) = self.written else { return Err(io::ErrorKind::InvalidInput.into()) };
-        self.file.sync_data()?;
+        self.contents()?.sync_data()?;
         let hash = hash.to_string();
         Ok(rustix::fs::renameat(self.folder.fd(), &self.name, self.folder.fd(), OsStr::new(&hash))?)
     }
