@@ -72,6 +72,7 @@ pub fn validate(request: &Request) -> Result<(), Outcome> {
             check_word("the value of a variable", value)?;
         }
     }
+    crate::artifacts::validate(request)?;
     request.agent.as_deref().map_or(Ok(()), agent)
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use model::{Access, Backend, Grant, Leftover, Outcome, Place, Request, SetupFailure, Tally, Trouble};
 use workspace::{Means, Run, Workspaces};
 
+use crate::artifacts::Collecting;
 use crate::enclose;
 use crate::judge::Admitted;
 use crate::release::Release;
@@ -19,11 +20,12 @@ pub fn run(
     backends: &[Box<dyn Backend>],
     workspaces: &Workspaces,
     request: &Request,
-    admitted: Admitted,
+    admitted: &Admitted,
     kept: Option<&str>,
+    collecting: Option<&Collecting<'_>>,
 ) -> Outcome {
-    let Admitted { grant, inspected, release, .. } = &admitted;
-    let mut outcome = over_layers(backends, workspaces, request, grant, release, kept);
+    let Admitted { grant, inspected, release, .. } = admitted;
+    let mut outcome = over_layers(backends, workspaces, request, grant, release, kept, collecting);
     if let Outcome::Ran(finished) = &mut outcome {
         finished.inspected = inspected.clone();
         finished.redacted = release.redacted();
@@ -38,11 +40,12 @@ fn over_layers(
     grant: &Grant,
     release: &Release,
     kept: Option<&str>,
+    collecting: Option<&Collecting<'_>>,
 ) -> Outcome {
     let places = places(grant);
     if places.is_empty() {
         return match enclose::in_the_strongest(backends, request, grant, &[], release.streams()) {
-            Ok(sandbox) => sandbox.supervise(),
+            Ok(sandbox) => collected(workspaces, None, sandbox.supervise(), collecting),
             Err(outcome) => outcome,
         };
     }
@@ -55,7 +58,7 @@ fn over_layers(
         Err(trouble) => return not_set_up(trouble),
     };
     match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams()) {
-        Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
+        Ok(sandbox) => left(workspaces, run, sandbox.supervise(), collecting),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
                 return not_set_up(error.into());
@@ -69,7 +72,7 @@ fn over_layers(
                 Err(trouble) => return not_set_up(trouble),
             };
             match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams()) {
-                Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
+                Ok(sandbox) => left(workspaces, run, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,
                     Err(error) => not_set_up(error.into()),
@@ -79,7 +82,9 @@ fn over_layers(
     }
 }
 
-fn left(workspaces: &Workspaces, run: Run, mut outcome: Outcome) -> Outcome {
+fn left(workspaces: &Workspaces, run: Run, outcome: Outcome, collecting: Option<&Collecting<'_>>) -> Outcome {
+    // First: of a run that changed nothing else, the layers are gone after this.
+    let mut outcome = collected(workspaces, Some(&run), outcome, collecting);
     let sandbox = run.record().shown();
     let leftover = run.finish(workspaces.watch()).unwrap_or_else(|error| {
         let trouble = Some(Trouble::from(error).to_string());
@@ -87,6 +92,18 @@ fn left(workspaces: &Workspaces, run: Run, mut outcome: Outcome) -> Outcome {
     });
     if let Outcome::Ran(finished) = &mut outcome {
         finished.leftover = leftover;
+    }
+    outcome
+}
+
+fn collected(
+    workspaces: &Workspaces,
+    run: Option<&Run>,
+    mut outcome: Outcome,
+    collecting: Option<&Collecting<'_>>,
+) -> Outcome {
+    if let Some(collecting) = collecting {
+        collecting.collect(workspaces, run, &mut outcome);
     }
     outcome
 }

@@ -3,9 +3,11 @@
 //! Names no backend and no front-end: they are given to it.
 
 pub mod approvals;
+mod artifacts;
 mod commit;
 mod door;
 mod enclose;
+mod examine;
 mod inspect;
 mod judge;
 mod layers;
@@ -22,10 +24,12 @@ mod user;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, Diagnosis, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Scans,
-    Service, Watch,
+    Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes,
+    Scans, Service, Watch,
 };
 use workspace::Workspaces;
+
+use judge::Admitted;
 
 pub struct Engine {
     backends: Vec<Box<dyn Backend>>,
@@ -34,6 +38,8 @@ pub struct Engine {
     approvals: OnceCell<approvals::Approvals>,
     languages: Vec<Box<dyn RuleLanguage>>,
     person: Option<Box<dyn Person>>,
+    /// Looks into what a run made before it is released.
+    examiner: Box<dyn Examiner>,
     version: &'static str,
 }
 
@@ -54,14 +60,15 @@ impl Engine {
     pub fn new(parts: Parts) -> Engine {
         let Parts { backends, languages, watch, person, version } = parts;
         let workspaces = Workspaces::of_the_user(watch);
-        Engine { backends, languages, workspaces, approvals: OnceCell::new(), person, version }
+        let examiner = Box::new(examine::Scanners);
+        Engine { backends, languages, workspaces, approvals: OnceCell::new(), person, examiner, version }
     }
 }
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
         match self.admit(request, None) {
-            Ok(admitted) => layers::run(&self.backends, &self.workspaces, request, admitted, None),
+            Ok(admitted) => self.carry_out(request, &admitted, None),
             Err(outcome) => outcome,
         }
     }
@@ -87,6 +94,10 @@ impl Service for Engine {
         self
     }
 
+    fn artifacts(&self) -> &dyn model::Artifacts {
+        self
+    }
+
     fn approvals(&self) -> &dyn model::Approvals {
         self.questions()
     }
@@ -101,6 +112,16 @@ impl Service for Engine {
 }
 
 impl Engine {
+    /// What was admitted, in a new sandbox or in one that is kept.
+    fn carry_out(&self, request: &Request, admitted: &Admitted, kept: Option<&str>) -> Outcome {
+        match self.collecting(request, &admitted.grant) {
+            Ok(collecting) => {
+                layers::run(&self.backends, &self.workspaces, request, admitted, kept, collecting.as_ref())
+            }
+            Err(outcome) => outcome,
+        }
+    }
+
     fn questions(&self) -> &approvals::Approvals {
         self.approvals.get_or_init(approvals::Approvals::of_the_user)
     }

@@ -31,7 +31,7 @@ impl Sandboxes for Engine {
             Err(trouble) => return layers::not_set_up(trouble),
         };
         match self.admit(&request, Some(which)) {
-            Ok(admitted) => layers::run(&self.backends, &self.workspaces, &request, admitted, Some(which)),
+            Ok(admitted) => self.carry_out(&request, &admitted, Some(which)),
             Err(outcome) => outcome,
         }
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use cli::hostile::{Layout, code, json, line, object, page, summary};
+use model::{Artifact, Fate, Gathered, Plan, SetupFailure, Shown, StartFailure, Step, Timing, Withheld};
 use model::{
     Denial, Enforcement, Exit, Finished, Held, Holding, Leftover, Outcome, Overrun, Refusal, Tally, Usage, Wall,
 };
-use model::{Plan, SetupFailure, StartFailure, Step, Timing};
 
 use crate::{made_of, shown};
 
@@ -100,8 +100,29 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         accepted_gaps: vec![(Wall::Memory, held)],
         backend: "native".to_owned(),
         leftover: Some(Leftover { sandbox: why.to_owned(), tally: Tally::default(), trouble: Some(why.to_owned()) }),
+        gathered: Some(gathered(why)),
         timing: vec![Timing { step: why.to_owned(), nanoseconds: 1 }],
     }
+}
+
+/// One artifact whose every word is somebody else's.
+fn gathered(why: &str) -> Gathered {
+    let path = Shown(why.into());
+    let artifact = Artifact {
+        id: why.to_owned(),
+        run: why.to_owned(),
+        sandbox: Some(why.to_owned()),
+        workspace: path.clone(),
+        path,
+        size: 1,
+        executable: false,
+        digest: None,
+        kind: why.to_owned(),
+        fate: Fate::Withheld(Withheld::new(why, why)),
+        findings: Vec::new(),
+        created: 0,
+    };
+    Gathered { run: why.to_owned(), artifacts: vec![artifact], not_listed: 1, trouble: Some(why.to_owned()) }
 }
 
 /// The line for people and the object for programs.

@@ -5,6 +5,7 @@
 
 pub mod agents;
 mod approvals;
+mod artifact;
 mod enforcement;
 mod envelope;
 mod finding;
@@ -25,6 +26,7 @@ pub use approvals::{
     Answer, Approvals, Conversation, Decision, Given, LONGEST_QUESTION, LONGEST_REASON, LONGEST_VALUE, Offers, Parked,
     Person, Standing,
 };
+pub use artifact::{Artifact, Artifacts, Examined, Examiner, Fate, Gathered, ReleaseGate, UNKNOWN_KIND, Withheld};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use finding::{Finding, Inspected, Severity, Spot};

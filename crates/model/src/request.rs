@@ -26,6 +26,8 @@ pub struct Request {
     /// Walls that may be missing.
     pub accept_gaps: Vec<Wall>,
     pub backend: Option<String>,
+    /// Files to collect when it has ended: folders or patterns, from each workspace on, or absolute within one.
+    pub artifacts: Vec<String>,
     /// Which agent it is for, as it says itself: rules for that name are heard as well.
     pub agent: Option<String>,
     /// Say how long each step took.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies, Reason,
-    Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
+    Action, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies,
+    Reason, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -18,6 +18,8 @@ pub trait Service {
     /// What this host can hold.
     fn diagnose(&self) -> Diagnosis;
     fn sandboxes(&self) -> &dyn Sandboxes;
+    /// Files that earlier runs made.
+    fn artifacts(&self) -> &dyn Artifacts;
     /// Questions that wait for a person, and answers to them.
     fn approvals(&self) -> &dyn Approvals;
     fn policies(&self) -> &dyn Policies;

@@ -12,6 +12,16 @@ impl Policy {
         findings.iter().flat_map(said).collect()
     }
 
+    /// The same for a file that would leave. Where nobody says what is to be done about grave findings, it stays.
+    pub fn weigh_release(&self, findings: &[Finding]) -> Vec<Reason> {
+        let is_spoken_of = |finding: &Finding| self.voices.iter().any(|voice| voice.speaks_of(finding));
+        let built_in = |finding: &&Finding| finding.severity >= Severity::High && !is_spoken_of(finding);
+        let stays = findings.iter().filter(built_in).map(|finding| reason(finding, Ruling::Deny, "built in"));
+        let mut reasons = self.weigh_findings(findings);
+        reasons.extend(stays);
+        reasons.into_iter().map(|reason| Reason { action: Action::Release, ..reason }).collect()
+    }
+
     /// The weakest isolation in which code with these findings may run.
     pub fn isolation_for(&self, findings: &[Finding]) -> Strength {
         let demanded = findings.iter().flat_map(|finding| self.voices.iter().map(move |voice| (voice, finding)));
@@ -31,16 +41,11 @@ impl Voice {
         if ruling == Ruling::Allow || self.ignores(finding) {
             return None;
         }
-        let Finding { rule, severity, message, at, .. } = finding;
-        Some(Reason {
-            ruling,
-            rule: format!("findings.{}", severity.name()),
-            place: self.owner.name().to_owned(),
-            why: format!("{message} ({rule})"),
-            action: Action::Code,
-            about: format!("{}:{}:{}", at.name, at.line, at.column),
-            grant: format!("do without it; or, if it is no danger: [findings] ignore = [\"{rule}\"]"),
-        })
+        Some(reason(finding, ruling, self.owner.name()))
+    }
+
+    fn speaks_of(&self, finding: &Finding) -> bool {
+        self.sheet.settings.findings.rulings[place(finding.severity)].is_some() || self.ignores(finding)
     }
 
     fn demands(&self, finding: &Finding) -> Option<Strength> {
@@ -52,6 +57,20 @@ impl Voice {
         let Finding { rule, class, .. } = finding;
         let ignore = &self.sheet.settings.findings.ignore;
         ignore.iter().any(|glob| glob.matches(rule, Care::Exact) || glob.matches(class, Care::Exact))
+    }
+}
+
+fn reason(finding: &Finding, ruling: Ruling, place: &str) -> Reason {
+    let Finding { rule, severity, message, at, .. } = finding;
+    let about = if at.line > 0 { format!("{}:{}:{}", at.name, at.line, at.column) } else { at.name.clone() };
+    Reason {
+        ruling,
+        rule: format!("findings.{}", severity.name()),
+        place: place.to_owned(),
+        why: format!("{message} ({rule})"),
+        action: Action::Code,
+        about,
+        grant: format!("do without it; or, if it is no danger: [findings] ignore = [\"{rule}\"]"),
     }
 }
 
@@ -112,6 +131,19 @@ mod tests {
         assert_eq!(demanded(Severity::Low), Strength::Namespaces);
         assert_eq!(demanded(Severity::High), Strength::UserKernel);
         assert_eq!(demanded(Severity::Critical), Strength::Machine);
+    }
+
+    #[test]
+    fn a_file_with_grave_findings_stays_unless_somebody_says_otherwise() {
+        let grave = [finding("malware.test", Severity::High)];
+        let rulings =
+            |policy: &Policy| policy.weigh_release(&grave).iter().map(|reason| reason.ruling).collect::<Vec<_>>();
+        assert_eq!(rulings(&Policy::built_in()), [Ruling::Deny]);
+        assert_eq!(rulings(&policy("")), [Ruling::Deny]);
+        assert_eq!(rulings(&policy("[findings]\nhigh = \"allow\"\n")), []);
+        assert_eq!(rulings(&policy("[findings]\nhigh = \"ask\"\n")), [Ruling::Ask]);
+        assert_eq!(rulings(&policy("[findings]\nignore = [\"malware.*\"]\n")), []);
+        assert_eq!(Policy::built_in().weigh_release(&[finding("a", Severity::Medium)]), []);
     }
 
     #[test]

@@ -219,7 +219,7 @@ fn handle_of(origin: &[u8]) -> Option<(i32, &[u8])> {
 }
 
 /// Surely before, also where a filesystem's clock has a coarse hand.
-fn is_before(time: i64, moment: i64) -> bool {
+pub fn is_before(time: i64, moment: i64) -> bool {
     const SECOND: i64 = 1_000_000_000;
     let mut hand = 1;
     while hand < SECOND && time % (hand * 10) == 0 {

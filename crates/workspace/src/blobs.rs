@@ -4,9 +4,13 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::files::{Folder, Seen};
+
+mod draft;
+
+pub use draft::{Draft, is_draft};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
@@ -58,13 +62,32 @@ impl Blobs {
         hash_file(folder, path, most)
     }
 
+    /// The folder, made if there is none. While this is kept, nobody collects blobs that nobody refers to yet.
+    pub fn hold(&self) -> io::Result<Folder> {
+        self.make()?;
+        let folder = Folder::open(&self.0)?;
+        rustix::fs::flock(folder.fd(), FlockOperation::LockShared)?;
+        Ok(folder)
+    }
+
+    /// The folder, for whoever removes what nobody needs; nothing if there is none, or somebody keeps something now.
+    pub fn hold_alone(&self) -> Option<Folder> {
+        let folder = Folder::open(&self.0).ok()?;
+        rustix::fs::flock(folder.fd(), FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(folder)
+    }
+
+    fn make(&self) -> io::Result<()> {
+        use std::os::unix::fs::DirBuilderExt;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
+    }
+
     fn keep(&self, hash: Hash, contents: &[u8]) -> io::Result<()> {
         let path = self.0.join(hash.to_string());
         if path.exists() {
             return Ok(());
         }
-        use std::os::unix::fs::DirBuilderExt;
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        self.make()?;
         // Two that keep the same write the same.
         let draft = self.0.join(format!("{hash}.{}", std::process::id()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;

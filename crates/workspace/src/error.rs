@@ -45,6 +45,16 @@ pub enum Error {
     Around { place: PathBuf, state: PathBuf },
     #[error("sandboxes {0} and {1} have different workspaces")]
     Unrelated(String, String),
+    #[error("there is no artifact `{0}`")]
+    NoSuchArtifact(String),
+    #[error("`{which}` may be any of the artifacts {}", candidates.join(", "))]
+    AmbiguousArtifact { which: String, candidates: Vec<String> },
+    #[error("no run and no sandbox `{0}` left artifacts")]
+    NoArtifacts(String),
+    #[error("artifact {id} is withheld: {reason}; rule: {rule}")]
+    Withheld { id: String, reason: String, rule: String },
+    #[error("the contents of artifact {id} are gone, or not what they were")]
+    Damaged { id: String },
 }
 
 /// More than anybody makes by hand, and fewer than the kernel's 500.
@@ -77,6 +87,13 @@ impl Error {
             }
             Error::Outside { .. } => "name paths of the workspace: absolute, or from where you are".to_owned(),
             Error::Around { .. } => "name a smaller workspace, or choose another folder with XDG_STATE_HOME".to_owned(),
+            Error::NoSuchArtifact(_) | Error::AmbiguousArtifact { .. } | Error::NoArtifacts(_) => {
+                "see `belljar artifacts ls`".to_owned()
+            }
+            Error::Withheld { .. } => {
+                "its contents were not kept; mend what the rule is about, or the policy, and run again".to_owned()
+            }
+            Error::Damaged { .. } => "remove it with `belljar artifacts rm`, check the disk, and run again".to_owned(),
             Error::Unrelated(..) => "compare forks of one sandbox".to_owned(),
         }
     }

@@ -35,6 +35,8 @@ pub struct Seen {
     pub number: u64,
     /// On disk.
     pub bytes: u64,
+    /// How many names it has.
+    pub names: u64,
 }
 
 impl Seen {
@@ -53,6 +55,7 @@ impl Seen {
             owner: (stat.st_uid, stat.st_gid),
             number: stat.st_rdev,
             bytes: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
+            names: stat.st_nlink,
         }
     }
 
@@ -60,7 +63,8 @@ impl Seen {
     pub(crate) fn nothing() -> Seen {
         let owner = (0, 0);
         let kind = FileType::RegularFile;
-        Seen { kind, mode: 0, size: 0, modified: 0, changed: 0, inode: 0, device: 0, owner, number: 0, bytes: 0 }
+        let (number, bytes, names) = (0, 0, 1);
+        Seen { kind, mode: 0, size: 0, modified: 0, changed: 0, inode: 0, device: 0, owner, number, bytes, names }
     }
 
     pub fn is_folder(&self) -> bool {
@@ -131,6 +135,24 @@ impl Folder {
             Err(error) if self.ours && error.kind() == io::ErrorKind::PermissionDenied => self.insist(path, flags),
             opened => opened,
         }
+    }
+
+    /// What is at `path`, opened if it is a file. It is held first and opened through that, so nobody can put something
+    /// else in its place; and what is no file is never opened, since a device may do something then.
+    pub fn open_only_a_file(&self, path: &[u8]) -> io::Result<(Seen, Option<std::fs::File>)> {
+        let found = self.handle(path)?;
+        let seen = Seen::of(&rustix::fs::fstat(&found)?);
+        if !seen.is_file() {
+            return Ok((seen, None));
+        }
+        let own = format!("/proc/self/fd/{}", found.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let open = || rustix::fs::open(&own, flags, Mode::empty());
+        let opened = match open() {
+            Err(Errno::ACCESS) if self.ours => opened_up(found.as_fd(), open)?,
+            opened => opened?,
+        };
+        Ok((seen, Some(opened.into())))
     }
 
     /// Keeps what is at `path` from being forgotten, whatever becomes of its name.

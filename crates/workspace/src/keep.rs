@@ -7,13 +7,13 @@ use std::rc::Rc;
 
 use model::{Collected, KeptSandbox, Removed, Shown, Watch};
 
-use crate::base;
 use crate::error::{Error, MOST_LAYERS, Result, cannot};
 use crate::files::Folder;
 use crate::record::{Record, Snapshot};
 use crate::session::{checked_name, look_at_last_run, make_layer, open_layers, view_of};
 use crate::state::State;
 use crate::store::{Store, new_id, now};
+use crate::{artifacts, base, blobs};
 
 /// What people and programs are told of a sandbox.
 pub fn told(store: &Store, record: &Record, running: bool) -> KeptSandbox {
@@ -269,6 +269,17 @@ pub fn collect(store: &Store, state: &mut State, older_than: u64, only_tell: boo
             store.remove_layer(&id)?;
         }
     }
+    for artifact in artifacts::outdated(state, deadline / 1000)? {
+        let id = artifact.id.get(..8).unwrap_or(&artifact.id);
+        let path = artifact.path.display();
+        match only_tell {
+            // What it shares with others would stay: this is the most that is given back.
+            true if artifact.withheld().is_none() => collected.bytes += artifact.size,
+            true => {}
+            false => state.remove_artifact(&artifact.id)?,
+        }
+        collected.removed.push(Removed { what: format!("artifact {id} ({path})"), bytes: 0 });
+    }
     if !only_tell {
         collect_blobs(store, state, &mut collected)?;
     }
@@ -277,13 +288,15 @@ pub fn collect(store: &Store, state: &mut State, older_than: u64, only_tell: boo
 }
 
 fn collect_blobs(store: &Store, state: &State, collected: &mut Collected) -> Result<()> {
-    let needed: BTreeSet<String> = state.hashes()?.iter().map(ToString::to_string).collect();
     let path = store.blobs().folder().to_owned();
-    let Ok(folder) = Folder::open(&path) else { return Ok(()) };
+    // Whoever keeps something this moment has not written down yet that it is needed: then another time. So only now is
+    // it asked what is needed.
+    let Some(folder) = store.blobs().hold_alone() else { return Ok(()) };
+    let needed: BTreeSet<String> = state.hashes()?.iter().map(ToString::to_string).collect();
     for name in folder.names().map_err(cannot("list", &path))? {
         let Ok(text) = String::from_utf8(name.clone()) else { continue };
         let is_blob = text.len() >= 64 && text.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
-        if is_blob && !needed.contains(&text) {
+        if (is_blob || blobs::is_draft(&text)) && !needed.contains(&text) {
             collected.bytes += folder.look(&name).ok().flatten().map_or(0, |seen| seen.bytes);
             std::fs::remove_file(path.join(&text)).map_err(cannot("remove", path.join(&text)))?;
         }

@@ -3,9 +3,11 @@
 //! A **layer** is a folder that holds what a sandbox changed and nothing else; layers over each other, and all over the
 //! real files, are what the sandbox sees. A snapshot is a layer that nobody writes to any more; a fork is two sandboxes
 //! over one. `session` makes layers for a run and looks at them afterwards, `layer` and `base` say what is different
-//! from what was before, `changes` puts it into words, `gate` decides what may be taken, `commit` takes it.
+//! from what was before, `changes` puts it into words, `gate` decides what may be taken, `commit` takes it,
+//! `artifacts` collects files that a run was asked to hand over.
 
 mod apply;
+pub mod artifacts;
 mod base;
 mod blobs;
 mod changes;

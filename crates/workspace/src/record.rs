@@ -84,6 +84,9 @@ pub struct Settings {
     limits: Asked,
     accept_gaps: Vec<String>,
     backend: Option<String>,
+    /// Older records have none.
+    #[serde(default)]
+    artifacts: Vec<String>,
 }
 
 impl Settings {
@@ -99,6 +102,7 @@ impl Settings {
             limits: request.limits.clone(),
             accept_gaps: request.accept_gaps.iter().map(Wall::to_string).collect(),
             backend: request.backend.clone(),
+            artifacts: request.artifacts.clone(),
         }
     }
 
@@ -134,6 +138,7 @@ impl Settings {
                 .chain(now.accept_gaps.clone())
                 .collect(),
             backend: now.backend.clone().or_else(|| self.backend.clone()),
+            artifacts: self.artifacts.iter().chain(&now.artifacts).cloned().collect(),
             // Of whoever asks now, not of whoever made it.
             agent: now.agent.clone(),
             trace: now.trace,

@@ -20,12 +20,12 @@ use crate::store::{CLAIM, Store, new_id, now};
 
 /// A run that has layers of its own to write to.
 pub struct Session {
-    store: Store,
-    record: Record,
+    pub(crate) store: Store,
+    pub(crate) record: Record,
     /// The lock on the topmost layer.
     layer: Folder,
     /// The state knows of the sandbox already.
-    known: bool,
+    pub(crate) known: bool,
     /// When the command may start.
     begun: i64,
 }

@@ -13,6 +13,10 @@ use crate::blobs::Hash;
 use crate::error::{Error, Result};
 use crate::record::Record;
 
+mod artifacts;
+
+pub use artifacts::Row;
+
 pub struct State {
     connection: Connection,
     path: PathBuf,
@@ -41,7 +45,7 @@ impl Phase {
 
 /// `bell`, as a number: so that nobody takes another program's file for ours.
 const APPLICATION: i64 = 0x6265_6c6c;
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 const SCHEMA: &str = "
     CREATE TABLE sandbox (id TEXT PRIMARY KEY, name TEXT UNIQUE, used INTEGER NOT NULL, record TEXT NOT NULL);
     CREATE TABLE base (
@@ -88,6 +92,7 @@ impl State {
         };
         match (number(self, "application_id")?, number(self, "user_version")?) {
             (APPLICATION, VERSION) => return Ok(()),
+            (APPLICATION, 1) => return self.bring_up_to_date(),
             (APPLICATION, newer) if newer > VERSION => {
                 return Err(
                     self.unusable(format!("a newer belljar wrote it (version {newer}; this one knows {VERSION})"))
@@ -109,6 +114,7 @@ impl State {
                 return Ok(false);
             }
             change.execute_batch(SCHEMA)?;
+            change.execute_batch(artifacts::SCHEMA)?;
             change.pragma_update(None, "application_id", APPLICATION)?;
             change.pragma_update(None, "user_version", VERSION)?;
             change.commit()?;
@@ -118,6 +124,21 @@ impl State {
             true => Ok(()),
             false => Err(self.unusable("it is another program's".to_owned())),
         }
+    }
+
+    /// From the first version, which knew no artifacts.
+    fn bring_up_to_date(&mut self) -> Result<()> {
+        let path = self.path.clone();
+        let change = |connection: &mut Connection| -> rusqlite::Result<()> {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // Another may have done it while we waited.
+            if change.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))? == 1 {
+                change.execute_batch(artifacts::SCHEMA)?;
+                change.pragma_update(None, "user_version", VERSION)?;
+            }
+            change.commit()
+        };
+        change(&mut self.connection).map_err(|error| Error::State { path, why: error.to_string() })
     }
 
     fn unusable(&self, why: String) -> Error {
@@ -228,7 +249,10 @@ impl State {
     /// Hashes of contents that somebody may still need.
     pub fn hashes(&self) -> Result<Vec<Hash>> {
         let read = || -> rusqlite::Result<Vec<Vec<u8>>> {
-            let mut query = self.connection.prepare("SELECT DISTINCT hash FROM base WHERE hash IS NOT NULL")?;
+            let mut query = self.connection.prepare(
+                "SELECT hash FROM base WHERE hash IS NOT NULL
+                 UNION SELECT digest FROM artifact WHERE digest IS NOT NULL AND rule IS NULL",
+            )?;
             query.query_map([], |row| row.get(0))?.collect()
         };
         Ok(self.tried(read())?.iter().filter_map(|bytes| Hash::read(bytes)).collect())

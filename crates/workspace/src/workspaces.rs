@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::{Changes, Collected, Gatekeeper, KeptSandbox, Place, Request, Stack, Taken, Taking, Trouble, Watch};
+use model::{
+    Artifact, Changes, Collected, Gatekeeper, Gathered, KeptSandbox, Place, Request, Stack, Taken, Taking, Trouble,
+    Watch,
+};
 
 use crate::apply::{self, Turn};
 use crate::changes::{Side, described, pairs, write_patch};
@@ -13,7 +16,7 @@ use crate::session::{self, Session, Wish};
 use crate::sight::{self, Sight};
 use crate::state::State;
 use crate::store::Store;
-use crate::{copied, keep};
+use crate::{artifacts, copied, keep};
 
 /// A run under way over layers.
 pub type Run = Session;
@@ -286,6 +289,31 @@ impl Workspaces {
     pub fn collect(&self, older_than: Duration, only_tell: bool) -> std::result::Result<Collected, Trouble> {
         let (store, mut state) = self.open_to_change()?;
         Ok(keep::collect(&store, &mut state, older_than.as_secs(), only_tell)?)
+    }
+
+    /// What a run made, before its layers go; `run`: the one that has ended, if it has layers.
+    pub fn gather(&self, run: Option<&Run>, wish: &artifacts::Wish<'_>) -> std::result::Result<Gathered, Trouble> {
+        Ok(artifacts::gather(&self.store()?, run, wish)?)
+    }
+
+    pub fn artifacts(&self, of: Option<&str>) -> std::result::Result<Vec<Artifact>, Trouble> {
+        let (store, mut state) = self.open()?;
+        Ok(artifacts::list(&store, &mut state, of)?)
+    }
+
+    pub fn artifact(&self, which: &str) -> std::result::Result<Artifact, Trouble> {
+        let (_, state) = self.open()?;
+        Ok(artifacts::find_one(&state, which)?.artifact)
+    }
+
+    pub fn copy_artifact(&self, which: &str, to: &mut dyn std::io::Write) -> std::result::Result<Artifact, Trouble> {
+        let (store, state) = self.open()?;
+        Ok(artifacts::copy(&store, &state, which, to)?)
+    }
+
+    pub fn remove_artifact(&self, which: &str) -> std::result::Result<Artifact, Trouble> {
+        let (store, mut state) = self.open()?;
+        Ok(artifacts::remove(&store, &mut state, which)?)
     }
 
     /// Whether changes can be kept apart at all, and how; for whoever asks about this host.

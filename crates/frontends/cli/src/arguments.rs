@@ -1,5 +1,6 @@
 //! The words that belljar knows, and the request that they make.
 
+mod artifacts;
 mod policies;
 mod scans;
 
@@ -28,6 +29,7 @@ pub fn command(version: &'static str) -> Command {
                 .defer(|run| with_command(with_request(with_workspaces(run))).args(run_only())),
         )
         .subcommands(kept())
+        .subcommand(artifacts::command())
         .subcommand(collect())
         .subcommand(policies::approve())
         .subcommand(
@@ -112,6 +114,7 @@ fn with_request(command: Command) -> Command {
         .arg(path("read", "Let the command read a file or folder").help_heading("Files"))
         .arg(path("write", "Let the command write to a file or folder, directly").help_heading("Files"))
         .arg(path("hide", "Hide a file or folder that is granted otherwise").help_heading("Files"))
+        .arg(artifacts::flag())
         .arg(
             Arg::new("cwd")
                 .long("cwd")
@@ -305,14 +308,14 @@ fn kept() -> [Command; 11] {
 }
 
 fn collect() -> Command {
-    Command::new("gc").about("Remove sandboxes that were not used for long, and what nobody needs any more").defer(
-        |gc| {
+    Command::new("gc")
+        .about("Remove sandboxes that were not used for long, old artifacts, and what nobody needs any more")
+        .defer(|gc| {
             let older = Arg::new("older-than").long("older-than").value_name("TIME").default_value("7d");
-            gc.arg(older.value_parser(units::duration).help("Not used for so long (12h, 7d)"))
+            gc.arg(older.value_parser(units::duration).help("Not used, or made, for so long (12h, 7d)"))
                 .arg(switch("dry-run", "Only say what would be removed"))
                 .arg(json("Print what is removed as one JSON object"))
-        },
-    )
+        })
 }
 
 fn which() -> Arg {
@@ -422,6 +425,7 @@ pub fn request(matches: &ArgMatches) -> Request {
         },
         accept_gaps: matches.get_many::<Wall>("accept-gap").into_iter().flatten().copied().collect(),
         backend: matches.get_one::<String>("backend").cloned(),
+        artifacts: matches.get_many::<String>("artifact").into_iter().flatten().cloned().collect(),
         agent: matches.get_one::<String>("agent").cloned(),
         trace: matches.try_get_one::<bool>("trace").ok().flatten().copied().unwrap_or(false),
     }

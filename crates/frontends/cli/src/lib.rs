@@ -3,11 +3,13 @@
 mod apply;
 mod approve;
 mod arguments;
+mod artifacts;
 mod check;
 mod diff;
 mod doctor;
 mod explain;
 mod kept;
+mod new_file;
 mod policy;
 mod result;
 mod result_file;
@@ -72,6 +74,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("diff", matches)) => diff::diff(matches, service.sandboxes()),
         Some(("apply", matches)) => apply::apply(matches, service.sandboxes()),
         Some(("approve", matches)) => approve::approve(matches, service.approvals()),
+        Some(("artifacts", matches)) => artifacts::artifacts(matches, service.artifacts()),
         Some(("exec", matches)) => kept::exec(matches, service),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
         Some(("completions", matches)) => completions(matches, version),

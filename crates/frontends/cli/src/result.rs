@@ -1,6 +1,8 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
-use model::{Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing, Usage};
+use model::{
+    Artifact, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing, Usage,
+};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -30,9 +32,20 @@ pub struct ResultObject<'a> {
     accepted_gaps: Vec<&'static str>,
     /// What it changed in its workspaces, and in which sandbox that is kept.
     changes: Option<&'a Leftover>,
+    /// Files that it handed over, or would have. Only where some were asked for.
+    #[serde(flatten)]
+    artifacts: Option<ArtifactsObject<'a>>,
     error: Option<ErrorObject<'a>>,
     #[serde(skip_serializing_if = "<[Timing]>::is_empty")]
     timing: &'a [Timing],
+}
+
+#[derive(Serialize)]
+struct ArtifactsObject<'a> {
+    artifacts: &'a [Artifact],
+    artifacts_not_listed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifacts_trouble: Option<&'a str>,
 }
 
 /// What was refused: of a command that ran, calls; of one that did not, what the policy says and what would help.
@@ -88,6 +101,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         enforcement: None,
         accepted_gaps: Vec::new(),
         changes: None,
+        artifacts: None,
         error: None,
         timing: &[],
     };
@@ -110,6 +124,11 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.enforcement = Some(&finished.enforcement);
             object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();
             object.changes = finished.leftover.as_ref();
+            object.artifacts = finished.gathered.as_ref().map(|gathered| ArtifactsObject {
+                artifacts: &gathered.artifacts,
+                artifacts_not_listed: gathered.not_listed,
+                artifacts_trouble: gathered.trouble.as_deref(),
+            });
             object.timing = &finished.timing;
         }
         Outcome::Refused(refusal) => {

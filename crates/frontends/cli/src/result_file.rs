@@ -16,18 +16,7 @@ pub struct ResultFile {
 impl ResultFile {
     /// Finds out in time whether a result could be written.
     pub fn open(path: &Path) -> io::Result<ResultFile> {
-        let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?.to_owned();
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let here = std::env::current_dir()?;
-        let real = std::fs::canonicalize(folder)?;
-        // Below the current folder a link may have been planted by whoever ran here before.
-        if real != here.join(folder) && folder.is_relative() && !folder.starts_with("..") && folder != Path::new(".") {
-            return Err(io::Error::other(format!("it leads over a link to `{}`", real.display())));
-        }
-        let folder = rustix::fs::open(&real, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let (folder, name) = folder_of(path)?;
         let file = ResultFile { folder, name };
         let draft = file.draft();
         rustix::fs::openat(&file.folder, &draft, NEW, MODE)?;
@@ -56,6 +45,22 @@ impl ResultFile {
     }
 }
 
-const NEW: OFlags =
+/// The folder that a path is in, opened, and its name there.
+pub fn folder_of(path: &Path) -> io::Result<(OwnedFd, OsString)> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?.to_owned();
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let here = std::env::current_dir()?;
+    let real = std::fs::canonicalize(folder)?;
+    // Below the current folder a link may have been planted by whoever ran here before.
+    if real != here.join(folder) && folder.is_relative() && !folder.starts_with("..") && folder != Path::new(".") {
+        return Err(io::Error::other(format!("it leads over a link to `{}`", real.display())));
+    }
+    Ok((rustix::fs::open(&real, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?, name))
+}
+
+pub const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const MODE: Mode = Mode::from_raw_mode(0o644);

@@ -7,7 +7,7 @@ use model::{Denial, Exit, Finding, Finished, Leftover, Outcome, Overrun, Redacte
 
 use crate::result_file::ResultFile;
 use crate::words::Layout;
-use crate::{NOT_SET_UP, arguments, result, words};
+use crate::{NOT_SET_UP, arguments, artifacts, result, words};
 
 pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
     run_by(matches, |request| service.run(request))
@@ -106,6 +106,9 @@ fn ran(finished: &Finished) -> String {
     }
     if let Some(leftover) = &finished.leftover {
         line += &format!("; {}", left(leftover));
+    }
+    if let Some(gathered) = &finished.gathered {
+        line += &format!("; {}", artifacts::summary(gathered));
     }
     line
 }

@@ -1,0 +1,78 @@
+//! What is in a file that would leave: its kind, secrets, malware, and what an archive holds. Looked at by a child that
+//! can only compute, one for each file: whoever took over the reader of one can't speak of the next.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use malware::archive::Limits;
+use malware::yara::{Bounds, RuleText, Rules};
+use malware::{Report, report};
+use model::{Examined, Examiner, Trouble};
+use secrets::Formats;
+use sys::confined::{self, Confinement};
+
+use crate::policies::{self, MANAGED};
+use crate::user::User;
+
+/// Beside a policy: every `*.yar` in it.
+const FOLDER: &str = "yara";
+/// The reader holds the file, and what it unpacks of it.
+const MEMORY: u64 = 1 << 30;
+const TIME: Duration = Duration::from_secs(60);
+/// Findings of secrets of one file: more do not make it worse.
+const MOST_SECRETS: usize = 50;
+
+pub struct Scanners;
+
+impl Examiner for Scanners {
+    fn examine(&self, name: &str, contents: &File, size: u64) -> Result<Examined, Trouble> {
+        let rules = rules()?;
+        let confinement =
+            Confinement { memory: MEMORY.saturating_add(size.saturating_mul(2)), time: TIME, answer: report::LONGEST };
+        let answer = confined::run_on(contents.as_fd(), &confinement, |mut file| {
+            let mut bytes = Vec::new();
+            match file.read_to_end(&mut bytes) {
+                Ok(_) => looked_at(&bytes, name, rules).to_bytes(),
+                // No answer is none that says that all is well.
+                Err(_) => Vec::new(),
+            }
+        });
+        let cannot = |why: String| Trouble { message: why, fix: "look at it inside the sandbox".to_owned() };
+        let answer = answer.map_err(|ended| cannot(ended.to_string()))?;
+        let report = Report::from_bytes(&answer).map_err(|error| cannot(error.to_string()))?;
+        Ok(Examined { kind: report.kind.mime().to_owned(), findings: report.findings })
+    }
+}
+
+fn looked_at(bytes: &[u8], name: &str, rules: &Rules) -> Report {
+    let mut report = malware::examine(bytes, name, rules, &Limits::default(), &Bounds::default());
+    report.findings.extend(secrets::find_in(name, bytes, &Formats::built_in()).into_iter().take(MOST_SECRETS));
+    report
+}
+
+/// Ours, and those that the machine and the user have added. They can only add findings.
+fn rules() -> Result<&'static Rules, Trouble> {
+    static RULES: OnceLock<Rules> = OnceLock::new();
+    // Whoever reads can't ask the system any more.
+    code::prepare();
+    if let Some(rules) = RULES.get() {
+        return Ok(rules);
+    }
+    let mut texts = policies::rule_files(&Path::new(MANAGED).join(FOLDER), "yar").map_err(policies::trouble)?;
+    for folder in policies::config_folders(&User::of_the_process()) {
+        texts.extend(policies::rule_files(&folder.join(FOLDER), "yar").map_err(policies::trouble)?);
+    }
+    if texts.is_empty() {
+        return Ok(Rules::ours());
+    }
+    let texts: Vec<RuleText> = texts.into_iter().map(|(file, text)| RuleText { file, text }).collect();
+    let rules = Rules::with(&texts).map_err(|bad| Trouble {
+        message: bad.to_string(),
+        fix: "mend it: nothing is released with a rule that can't be understood".to_owned(),
+    })?;
+    Ok(RULES.get_or_init(|| rules))
+}
