@@ -2,7 +2,11 @@
 
 use model::{Action, Context, Envelope, Principal, Resource, Ruling};
 
-use crate::pattern::{Roots, Told};
+use shell::Simple;
+
+use crate::argument::Told;
+use crate::carried;
+use crate::pattern::Roots;
 use crate::rule::{Condition, Part, Rule};
 
 /// `wanted`: the rule is about it; else it is not.
@@ -72,6 +76,11 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
     {
         return Err(format!("the example `{}` is no command: {unclear}", example.escape_debug()));
     }
-    let told = reading.commands.iter().map(|command| rule.matches(&Part::of(&envelope, Some(command))));
+    // A rule that allows is not heard about what a command carries.
+    let carries = rule.then != Ruling::Allow;
+    let within = reading.commands.iter().filter(|_| carries).flat_map(|command| carried::by(command).commands);
+    let within: Vec<Simple> = within.collect();
+    let commands = reading.commands.iter().chain(&within);
+    let told = commands.map(|command| rule.matches(&Part::of(&envelope, Some(command))));
     Ok(told.max().unwrap_or(Told::No))
 }

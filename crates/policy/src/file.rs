@@ -334,19 +334,29 @@ pub struct When {
     /// A program by its name, wherever it lies. `npm|yarn` is one or the other.
     #[serde(default)]
     pub program: Few,
-    /// What the program is told to do: its first words that are no options, such as `push` or `remote add|set-url`.
+    /// What the program is told to do: its first words that are no options, such as `push` or `remote add|set-url`. `**` stands
+    /// for any number of words: `** deploy`.
     #[serde(default)]
     pub subcommand: Few,
     /// Subcommands that it is not about.
     #[serde(default)]
     pub other_than: Few,
-    /// Arguments that must be there: flags anywhere, other words in this order. `--force|-f` is one or the other.
+    /// Arguments that must be there: flags anywhere, other words in this order. `--force|-f` is one or the other, `-c alias.*` an
+    /// option with such a value.
     #[serde(default)]
     pub args: Vec<Text>,
-    /// Arguments that must not be there. A rule that asks or denies is only called off by exactly one of these.
+    /// Arguments that must not be there. A rule that asks or denies is only called off by exactly one of these, as an option of
+    /// its own that nothing takes back: neither by `-o --dry-run` nor by `--dry-run --no-dry-run`. `-X GET` is an option with its
+    /// value.
     #[serde(default)]
     pub without: Vec<Text>,
-    /// Programs whose output it runs, as in `curl … | sh`.
+    /// What must not be the first argument: `--version` as in `docker --version`, but not as in `docker run x --version`.
+    #[serde(default)]
+    pub unless_first: Vec<Text>,
+    /// Hosts that a rule on `curl`, `ping` or `dig` is not about, where the command talks to no other: `localhost`.
+    #[serde(default)]
+    pub unless_hosts: Vec<Text>,
+    /// Programs whose output it runs, as in `curl … | sh`. `*` is any.
     #[serde(default)]
     pub fed_by: Few,
     /// Whether a redirection writes to a file, as in `echo x > y`.

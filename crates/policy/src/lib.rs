@@ -1,5 +1,8 @@
 //! Reads policy files, judges requests, mints grants. Pure: what must be looked up is in [`Facts`] and [`Found`].
 
+mod argument;
+mod calling_off;
+mod carried;
 mod compile;
 mod credentials;
 mod examples;
@@ -7,6 +10,7 @@ mod facts;
 mod file;
 mod grants;
 mod judge;
+mod options;
 mod pattern;
 mod policy;
 mod presets;

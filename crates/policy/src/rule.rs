@@ -5,7 +5,9 @@ use std::cell::OnceCell;
 use model::{Action, Envelope, Resource, Ruling, WorkspaceMode};
 use shell::{Piece, Simple, Word};
 
-use crate::pattern::{ArgumentPattern, Care, Glob, HostPattern, PathPattern, Told};
+use crate::argument::{ArgumentPattern, Told};
+use crate::calling_off;
+use crate::pattern::{Care, Glob, HostPattern, PathPattern};
 use crate::subcommand::Subcommand;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +32,11 @@ pub enum Condition {
     OtherThan(Vec<Subcommand>),
     Arguments(Vec<ArgumentPattern>),
     Without(Vec<ArgumentPattern>),
-    FedBy(Vec<String>),
+    /// The first argument is none of them.
+    UnlessFirst(Vec<ArgumentPattern>),
+    /// It does not talk to these alone.
+    UnlessHosts(Vec<String>),
+    FedBy(Vec<Glob>),
     Writes(bool),
     Path(Vec<PathPattern>),
     Host(Vec<HostPattern>),
@@ -113,11 +119,19 @@ impl Condition {
                 command.map_or(Told::No, |command| subcommand(known, command, care).opposite())
             }
             Condition::Arguments(wanted) => command.map_or(Told::No, |command| arguments(wanted, &command.arguments)),
-            Condition::Without(unwanted) => {
-                command.map_or(Told::No, |command| without(unwanted, &command.arguments, care))
+            Condition::Without(unwanted) => command.map_or(Told::No, |command| without(unwanted, command, care)),
+            Condition::UnlessFirst(unwanted) => {
+                command.map_or(Told::No, |command| calling_off::by_first(unwanted, &command.arguments).opposite())
             }
+            Condition::UnlessHosts(hosts) => command.map_or(Told::No, |command| {
+                let name = command.name().unwrap_or_default();
+                calling_off::by_hosts(hosts, name, &command.arguments).opposite()
+            }),
             Condition::FedBy(programs) => command
-                .is_some_and(|command| command.fed_by.iter().any(|source| programs.iter().any(|name| name == source)))
+                .is_some_and(|command| {
+                    let is_named = |source: &String| programs.iter().any(|glob| glob.matches(source, care));
+                    command.fed_by.iter().any(is_named)
+                })
                 .into(),
             Condition::Writes(wanted) => command.is_some_and(|command| command.writes.is_empty() != *wanted).into(),
             Condition::Path(patterns) => match (&envelope.resource, command) {
@@ -173,6 +187,7 @@ impl Condition {
             Condition::Agent(_) | Condition::Mode(_) => true,
             Condition::Program(_) | Condition::Subcommand(_) | Condition::OtherThan(_) => action == Exec,
             Condition::Arguments(_) | Condition::Without(_) => action == Exec,
+            Condition::UnlessFirst(_) | Condition::UnlessHosts(_) => action == Exec,
             Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
             Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
             Condition::Host(_) => matches!(action, Connect | SecretUse),
@@ -190,6 +205,8 @@ impl Condition {
             Condition::OtherThan(_) => "other_than",
             Condition::Arguments(_) => "args",
             Condition::Without(_) => "without",
+            Condition::UnlessFirst(_) => "unless_first",
+            Condition::UnlessHosts(_) => "unless_hosts",
             Condition::FedBy(_) => "fed_by",
             Condition::Writes(_) => "writes",
             Condition::Path(_) => "path",
@@ -225,8 +242,7 @@ fn subcommand(wanted: &[Subcommand], command: &Simple, care: Care) -> Told {
 /// Flags anywhere; other words in their order, whatever stands between.
 fn arguments(wanted: &[ArgumentPattern], given: &[Word]) -> Told {
     let (flags, words): (Vec<_>, Vec<_>) = wanted.iter().partition(|pattern| pattern.is_flag());
-    let there = |pattern: &&ArgumentPattern| given.iter().map(|word| pattern.matches(word)).max().unwrap_or(Told::No);
-    let flags = flags.iter().map(there).min().unwrap_or(Told::Yes);
+    let flags = flags.iter().map(|pattern| pattern.stands_in(given)).min().unwrap_or(Told::Yes);
     flags.min(in_order(&words, given))
 }
 
@@ -244,13 +260,13 @@ fn in_order(wanted: &[&ArgumentPattern], given: &[Word]) -> Told {
     best[wanted.len()]
 }
 
-/// What calls a question off must stand there just so: `ssh -oVisualHostKey=yes` has a V in it, and no `-V`.
-fn without(unwanted: &[ArgumentPattern], given: &[Word], care: Care) -> Told {
-    let is = |pattern: &ArgumentPattern, word: &Word| match care {
-        Care::Exact => pattern.matches(word),
-        Care::Forgiving => pattern.is_exactly(word),
+/// What allows is called off by anything that may be meant; what asks or denies only by what surely is.
+fn without(unwanted: &[ArgumentPattern], command: &Simple, care: Care) -> Told {
+    let given = &command.arguments;
+    let found = match care {
+        Care::Exact => unwanted.iter().flat_map(|pattern| given.iter().map(|word| pattern.may_slip_by(word))).max(),
+        Care::Forgiving => Some(calling_off::by_word(unwanted, command.name().unwrap_or_default(), given)),
     };
-    let found = unwanted.iter().flat_map(|pattern| given.iter().map(move |word| is(pattern, word))).max();
     found.unwrap_or(Told::No).opposite()
 }
 

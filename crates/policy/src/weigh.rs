@@ -5,8 +5,9 @@
 use model::{Action, Envelope, Judgement, Reason, Resource, Ruling};
 use shell::{Reading, Simple};
 
+use crate::argument::Told;
+use crate::carried;
 use crate::grants::{grant_for, grant_for_rule};
-use crate::pattern::Told;
 use crate::policy::{Policy, Voice};
 use crate::rule::{Part, Rule};
 
@@ -43,6 +44,7 @@ impl Policy {
             _ => Reading { commands: Vec::new(), unclear: Vec::new() },
         };
         let mut reasons = Vec::new();
+        let mut unclear = unclear;
         for command in &commands {
             let heard = self.hear(&Part::of(envelope, Some(command)));
             // Silence about one command is not outweighed by a yes to another.
@@ -51,6 +53,9 @@ impl Policy {
             }
             reasons.extend(heard);
             reasons.extend(self.inline_code(envelope, command));
+            let within = carried::by(command);
+            reasons.extend(within.commands.iter().flat_map(|command| self.about_carried(envelope, command)));
+            unclear.extend(within.unclear);
         }
         if !unclear.is_empty() || commands.is_empty() {
             // Whatever it turns out to be, what holds for every command holds for it.
@@ -75,6 +80,15 @@ impl Policy {
     /// What all voices say about one part.
     fn hear(&self, part: &Part<'_>) -> Vec<Reason> {
         self.voices.iter().flat_map(|voice| voice.says(part)).collect()
+    }
+
+    /// A yes to `npx` is a yes to what it starts, unless a rule speaks of that: where it begins is a guess at times, and to ask
+    /// about what no rule names would be to ask twice.
+    fn about_carried(&self, envelope: &Envelope, command: &Simple) -> Vec<Reason> {
+        let mut reasons = self.hear(&Part::of(envelope, Some(command)));
+        reasons.retain(|reason| reason.ruling != Ruling::Allow && !reason.rule.starts_with("defaults."));
+        reasons.extend(self.inline_code(envelope, command));
+        reasons
     }
 
     /// Code in the words of a command is code: languages and sizes count.
