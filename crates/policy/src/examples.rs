@@ -2,10 +2,9 @@
 
 use model::{Action, Context, Envelope, Principal, Resource, Ruling};
 
-use shell::Simple;
-
 use crate::argument::Told;
 use crate::carried;
+use crate::paths::Whereabouts;
 use crate::pattern::Roots;
 use crate::rule::{Condition, Part, Rule};
 
@@ -78,9 +77,13 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
     }
     // A rule that allows is not heard about what a command carries.
     let carries = rule.then != Ruling::Allow;
-    let within = reading.commands.iter().filter(|_| carries).flat_map(|command| carried::by(command).commands);
-    let within: Vec<Simple> = within.collect();
-    let commands = reading.commands.iter().chain(&within);
-    let told = commands.map(|command| rule.matches(&Part::of(&envelope, Some(command))));
-    Ok(told.max().unwrap_or(Told::No))
+    let mut place = Whereabouts::at(workspace);
+    let mut told = Told::No;
+    for command in &reading.commands {
+        let within = if carries { carried::by(command).commands } else { Vec::new() };
+        let heard = std::iter::once(command).chain(&within);
+        told = heard.map(|one| rule.matches(&Part::of(&envelope, Some(one)).from(&place))).fold(told, Told::max);
+        place.follow(command, roots.home);
+    }
+    Ok(told)
 }

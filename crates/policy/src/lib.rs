@@ -11,6 +11,7 @@ mod file;
 mod grants;
 mod judge;
 mod options;
+mod paths;
 mod pattern;
 mod policy;
 mod presets;

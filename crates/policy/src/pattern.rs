@@ -186,6 +186,17 @@ impl PathPattern {
         })
     }
 
+    /// Whether a path that ends so can be it, or below it, in some folder: its last names are the first of these. A name that may
+    /// be any would be all of them.
+    pub fn may_end_in(&self, path: &str) -> bool {
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        let last: Vec<&Glob> = self.names.iter().rev().take_while(|name| !name.is_wild).collect();
+        (1..=last.len().min(names.len())).any(|count| {
+            let ours = last[..count].iter().rev();
+            ours.zip(&names).all(|(known, name)| known.matches(name, Care::Forgiving))
+        })
+    }
+
     fn covers(&self, path: &str, care: Care) -> bool {
         let mut names = path.split('/').filter(|name| !name.is_empty());
         if !self.any.contains(&true) {
@@ -360,6 +371,17 @@ mod tests {
         for bad in ["", "exämple.org", "a b", "example.org:0", "example.org:70000", "*a.org", "a/b"] {
             assert!(HostPattern::read(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_end_of_a_path_may_be_of_one() {
+        let may = |pattern: &str, path: &str| PathPattern::read(pattern, ROOTS).expect("a pattern").may_end_in(path);
+        assert!(may("~/.ssh", "/.ssh/id_rsa"));
+        assert!(may("~/.config/gh", "/gh/hosts.yml"));
+        assert!(may("~/.config/gh", "/.config/gh/hosts.yml"));
+        assert!(!may("~/.config/gh", "/.config/x"));
+        assert!(!may("~/.ssh", "/src/.ssh2"));
+        assert!(!may("/dev/sd*", "/sdk/x"));
     }
 
     #[test]

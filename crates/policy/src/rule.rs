@@ -1,12 +1,14 @@
 //! One rule: what it is about, and what it says.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use model::{Action, Envelope, Resource, Ruling, WorkspaceMode};
-use shell::{Piece, Simple, Word};
+use shell::{Simple, Word};
 
 use crate::argument::{ArgumentPattern, Told};
 use crate::calling_off;
+use crate::paths::{self, Named, Whereabouts};
 use crate::pattern::{Care, Glob, HostPattern, PathPattern};
 use crate::subcommand::Subcommand;
 
@@ -52,15 +54,17 @@ pub enum Condition {
 pub struct Part<'a> {
     pub envelope: &'a Envelope,
     pub command: Option<&'a Simple>,
-    /// Paths that the command names, and whether each is known as a whole: looked up once, for all rules.
-    named: OnceCell<Vec<(String, bool)>>,
+    /// Where the command may start.
+    place: Option<&'a Whereabouts>,
+    /// Paths that the command names: looked up once, for all rules.
+    named: OnceCell<Vec<Named>>,
     /// A path stands for everything below it, too.
     around: bool,
 }
 
 impl<'a> Part<'a> {
     pub fn of(envelope: &'a Envelope, command: Option<&'a Simple>) -> Part<'a> {
-        Part { envelope, command, named: OnceCell::new(), around: false }
+        Part { envelope, command, place: None, named: OnceCell::new(), around: false }
     }
 
     /// The same, where a path stands for everything below it.
@@ -68,18 +72,18 @@ impl<'a> Part<'a> {
         Part { around: true, ..Part::of(envelope, None) }
     }
 
-    fn named(&self, command: &Simple) -> &[(String, bool)] {
-        self.named.get_or_init(|| {
-            let context = &self.envelope.context;
-            let words = command.arguments.iter().chain(&command.reads).chain(&command.writes);
-            let path = |word: &Word| {
-                let (known, whole) = beginning(word, &context.home);
-                // `--file=x` and `of=x` name x.
-                let value = known.split_once('=').map_or(known.as_str(), |(_, value)| value);
-                (from(&context.directory, value), whole)
-            };
-            words.map(path).collect()
-        })
+    /// The same, of a command that starts where those before it in its line lead to.
+    pub fn from(self, place: &'a Whereabouts) -> Part<'a> {
+        Part { place: Some(place), ..self }
+    }
+
+    fn place(&self) -> Cow<'a, Whereabouts> {
+        let here = || Cow::Owned(Whereabouts::at(&self.envelope.context.directory));
+        self.place.map_or_else(here, Cow::Borrowed)
+    }
+
+    fn named(&self, command: &Simple) -> &[Named] {
+        self.named.get_or_init(|| paths::named(command, &self.place(), &self.envelope.context.home))
     }
 }
 
@@ -104,7 +108,7 @@ impl Rule {
 
 impl Condition {
     fn holds(&self, part: &Part<'_>, care: Care) -> Told {
-        let Part { envelope, command, named: _, around } = part;
+        let Part { envelope, command, place: _, named: _, around } = part;
         match self {
             Condition::Agent(names) => {
                 let user = format!("user:{}", envelope.principal.user);
@@ -138,12 +142,16 @@ impl Condition {
                 (Resource::Path(path), _) => {
                     let workspaces = &envelope.context.workspaces;
                     let around = *around && care == Care::Forgiving;
+                    // What allows means this path alone; what asks or denies also means it by its other name.
+                    let twin = paths::twin(path).filter(|_| care == Care::Forgiving);
                     let is_it = |pattern: &PathPattern| {
-                        pattern.matches(path, workspaces, care) || around && pattern.is_below(path, workspaces)
+                        pattern.matches(path, workspaces, care)
+                            || twin.as_ref().is_some_and(|twin| pattern.matches(twin, workspaces, care))
+                            || around && pattern.is_below(path, workspaces)
                     };
                     patterns.iter().any(is_it).into()
                 }
-                (_, Some(command)) => paths(patterns, part, command, care),
+                (_, Some(command)) => is_named(patterns, part, command, care),
                 _ => Told::No,
             },
             Condition::Host(patterns) => match &envelope.resource {
@@ -273,52 +281,19 @@ fn without(unwanted: &[ArgumentPattern], command: &Simple, care: Care) -> Told {
 /// Any argument or redirection that is such a path, from where the command starts. Of what is only known when it runs,
 /// the known beginning counts: `$X` could be anything, and to ask about each would be to ask about everything. Files
 /// that must not be seen are the wall's business.
-fn paths(patterns: &[PathPattern], part: &Part<'_>, command: &Simple, care: Care) -> Told {
-    let workspaces = &part.envelope.context.workspaces;
-    let told = part.named(command).iter().map(|(path, whole)| {
-        let found = patterns.iter().any(|pattern| pattern.matches(path, workspaces, care));
-        match (found, whole) {
-            (true, true) => Told::Yes,
-            (true, false) => Told::Maybe,
-            (false, _) => Told::No,
-        }
+fn is_named(patterns: &[PathPattern], part: &Part<'_>, command: &Simple, care: Care) -> Told {
+    let model::Context { home, workspaces, .. } = &part.envelope.context;
+    if care == Care::Exact {
+        let surely = paths::surely_named(command, &part.place(), home);
+        let is_it = |path: &String| patterns.iter().any(|pattern| pattern.matches(path, workspaces, care));
+        return surely.iter().any(is_it).into();
+    }
+    let any = |found: &dyn Fn(&PathPattern) -> bool| patterns.iter().any(found);
+    let told = part.named(command).iter().map(|named| match named {
+        Named::Whole(path) if any(&|pattern| pattern.matches(path, workspaces, care)) => Told::Yes,
+        Named::Beginning(path) if any(&|pattern| pattern.matches(path, workspaces, care)) => Told::Maybe,
+        Named::Somewhere(path) if any(&|pattern| pattern.may_end_in(path)) => Told::Maybe,
+        _ => Told::No,
     });
     told.max().unwrap_or(Told::No)
-}
-
-/// What is known of its beginning, with the home put in; and whether that is all.
-fn beginning(word: &Word, home: &str) -> (String, bool) {
-    let Word::Partly { text, known, .. } = word else {
-        return (word.text().to_owned(), true);
-    };
-    let bare = text.trim_start_matches('"');
-    // `~name` is that user's home, which for our own is usually the folder of that name.
-    let named = bare.strip_prefix('~').and_then(|rest| rest.split('/').next());
-    let is_ours = named.is_some_and(|name| name.is_empty() || home.rsplit('/').next() == Some(name));
-    let at_home = is_ours || bare.starts_with("$HOME") || bare.starts_with("${HOME}");
-    let mut start = String::new();
-    for (place, piece) in known.iter().enumerate() {
-        match piece {
-            Piece::Text(text) => start += text,
-            Piece::Any if place == 0 && at_home => start += home,
-            Piece::Any => return (start, false),
-        }
-    }
-    (start, true)
-}
-
-/// By its letters: what a command names need not exist, and links are the wall's business.
-fn from(directory: &str, path: &str) -> String {
-    let full = if path.starts_with('/') { path.to_owned() } else { format!("{directory}/{path}") };
-    let mut names: Vec<&str> = Vec::new();
-    for name in full.split('/') {
-        match name {
-            "" | "." => {}
-            ".." => {
-                names.pop();
-            }
-            name => names.push(name),
-        }
-    }
-    format!("/{}", names.join("/"))
 }

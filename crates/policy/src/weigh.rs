@@ -8,6 +8,7 @@ use shell::{Reading, Simple};
 use crate::argument::Told;
 use crate::carried;
 use crate::grants::{grant_for, grant_for_rule};
+use crate::paths::Whereabouts;
 use crate::policy::{Policy, Voice};
 use crate::rule::{Part, Rule};
 
@@ -45,8 +46,9 @@ impl Policy {
         };
         let mut reasons = Vec::new();
         let mut unclear = unclear;
+        let mut place = Whereabouts::at(&envelope.context.directory);
         for command in &commands {
-            let heard = self.hear(&Part::of(envelope, Some(command)));
+            let heard = self.hear(&Part::of(envelope, Some(command)).from(&place));
             // Silence about one command is not outweighed by a yes to another.
             if heard.is_empty() {
                 reasons.push(silence(envelope, command.text.clone()));
@@ -54,8 +56,9 @@ impl Policy {
             reasons.extend(heard);
             reasons.extend(self.inline_code(envelope, command));
             let within = carried::by(command);
-            reasons.extend(within.commands.iter().flat_map(|command| self.about_carried(envelope, command)));
+            reasons.extend(within.commands.iter().flat_map(|command| self.about_carried(envelope, command, &place)));
             unclear.extend(within.unclear);
+            place.follow(command, &envelope.context.home);
         }
         if !unclear.is_empty() || commands.is_empty() {
             // Whatever it turns out to be, what holds for every command holds for it.
@@ -84,8 +87,8 @@ impl Policy {
 
     /// A yes to `npx` is a yes to what it starts, unless a rule speaks of that: where it begins is a guess at times, and to ask
     /// about what no rule names would be to ask twice.
-    fn about_carried(&self, envelope: &Envelope, command: &Simple) -> Vec<Reason> {
-        let mut reasons = self.hear(&Part::of(envelope, Some(command)));
+    fn about_carried(&self, envelope: &Envelope, command: &Simple, place: &Whereabouts) -> Vec<Reason> {
+        let mut reasons = self.hear(&Part::of(envelope, Some(command)).from(place));
         reasons.retain(|reason| reason.ruling != Ruling::Allow && !reason.rule.starts_with("defaults."));
         reasons.extend(self.inline_code(envelope, command));
         reasons
