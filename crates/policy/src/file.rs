@@ -39,7 +39,7 @@ pub struct File {
     /// Presets to begin with: a level (`locked`, `balanced` or `open`), languages, agents.
     #[serde(default)]
     pub extends: Vec<Text>,
-    /// Rules of presets that shall not hold, by their ids.
+    /// Rules of presets that shall not hold, by their ids. In a preset, of those that it extends.
     #[serde(default)]
     pub disable: Vec<Text>,
     /// What holds for an action that no rule speaks of.
@@ -56,7 +56,8 @@ pub struct File {
     pub network: Network,
     /// Secrets by name, and where they may go.
     #[serde(default)]
-    pub secrets: BTreeMap<String, Secret>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, Secret>"))]
+    pub secrets: BTreeMap<Spanned<String>, Secret>,
     #[serde(default)]
     pub code: Code,
     #[serde(default)]
@@ -166,7 +167,8 @@ pub struct Environment {
     pub pass: Vec<Text>,
     /// Variables that every sandbox gets with this value.
     #[serde(default)]
-    pub set: BTreeMap<String, String>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub set: BTreeMap<Spanned<String>, String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -268,7 +270,8 @@ pub struct Approvals {
     #[serde(default)]
     pub approvers: Vec<Text>,
     /// Whether an answer may hold from now on (`--always`). It may, if not said.
-    pub always: Option<bool>,
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
+    pub always: Option<Spanned<bool>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -312,7 +315,7 @@ pub struct Rule {
     pub then: Ruling,
     /// What a person or a model is told.
     pub why: String,
-    /// What it is about, checked when the file is read: commands, paths, hosts …
+    /// What it is about, checked when the file is read: commands, paths, hosts … Where it is about sizes: `python of 2M`.
     #[serde(default)]
     pub matches: Vec<Text>,
     /// What it is not about.

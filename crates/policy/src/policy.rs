@@ -10,6 +10,7 @@ use std::time::Duration;
 use model::{Action, Asked, ForeignRules, Ruling, Strength, Wall};
 
 use crate::compile::{Owner, compile};
+use crate::file::File;
 use crate::pattern::{PathPattern, Roots};
 use crate::presets;
 use crate::reader::{BadPolicy, Source, nearest, read};
@@ -299,17 +300,7 @@ impl Shelf<'_> {
                 }
             }
         }
-        for id in &file.disable {
-            let known = sheet.rules.len();
-            sheet.rules.retain(|rule| rule.id != *id.get_ref());
-            if sheet.rules.len() == known {
-                let ids: Vec<&str> = sheet.rules.iter().map(|rule| rule.id.as_str()).collect();
-                let meant =
-                    nearest(id.get_ref(), &ids).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
-                let message = format!("no preset that is extended has a rule `{}`{meant}", id.get_ref().escape_debug());
-                return Err(source.bad(&id.span(), message));
-            }
-        }
+        disable(&mut sheet, &file, source)?;
         sheet.overlay(compile(source, file, roots, owner)?);
         Ok(sheet)
     }
@@ -341,9 +332,25 @@ impl Shelf<'_> {
                 }
             }
         }
+        disable(&mut sheet, &file, source)?;
         // The examples of our own are tried by tests; everybody else's each time.
         let owner = if presets::text(name).is_some() { Owner::Preset } else { Owner::User };
         sheet.overlay(compile(source, file, self.roots, owner)?);
         Ok(Some(sheet))
     }
+}
+
+/// Takes away what a file says shall not hold of what it extends.
+fn disable(sheet: &mut Sheet, file: &File, source: Source<'_>) -> Result<(), BadPolicy> {
+    for id in &file.disable {
+        let known = sheet.rules.len();
+        sheet.rules.retain(|rule| rule.id != *id.get_ref());
+        if sheet.rules.len() == known {
+            let ids: Vec<&str> = sheet.rules.iter().map(|rule| rule.id.as_str()).collect();
+            let meant = nearest(id.get_ref(), &ids).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+            let message = format!("no preset that is extended has a rule `{}`{meant}", id.get_ref().escape_debug());
+            return Err(source.bad(&id.span(), message));
+        }
+    }
+    Ok(())
 }

@@ -202,14 +202,15 @@ impl Compiler<'_> {
             self.section(sheet, "environment.pass", text, &[Action::Environment], name, Ruling::Allow);
             sheet.settings.pass.push(glob);
         }
-        for (name, value) in set {
+        for (key, value) in set {
+            let name = key.get_ref();
             let known = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
             if name.is_empty() || !name.chars().all(known) || name.starts_with(|letter: char| letter.is_ascii_digit()) {
                 let message = format!("environment.set: `{}` is no name for a variable", name.escape_debug());
-                return Err(self.bad(&(0..0), message));
+                return Err(self.bad(&key.span(), message));
             }
             if value.contains('\0') {
-                return Err(self.bad(&(0..0), format!("environment.set.{name} has a zero byte in it")));
+                return Err(self.bad(&key.span(), format!("environment.set.{name} has a zero byte in it")));
             }
             sheet.settings.set.insert(name.clone(), value.clone());
         }
@@ -266,12 +267,13 @@ impl Compiler<'_> {
         HostPattern::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message))
     }
 
-    fn secret(&self, name: &str, secret: &file::Secret, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+    fn secret(&self, key: &Spanned<String>, secret: &file::Secret, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let name = key.get_ref();
         let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
         if name.is_empty() || !name.chars().all(known) {
             let message =
                 format!("`{}` is no name for a secret; use letters, digits, `_`, `-` and `.`", name.escape_debug());
-            return Err(self.bad(&(0..0), message));
+            return Err(self.bad(&key.span(), message));
         }
         for text in &secret.hosts {
             let host = Condition::Host(vec![self.host(text)?]);
@@ -381,14 +383,15 @@ impl Compiler<'_> {
         let file::Approvals { timeout, approvers, always } = approvals;
         let said = timeout.is_some() || !approvers.is_empty() || always.is_some();
         if said && self.owner == Owner::Project {
-            let span = timeout.iter().chain(approvers).next().map_or(0..0, Text::span);
+            let texts = timeout.iter().chain(approvers).map(Text::span);
+            let span = texts.chain(always.iter().map(Spanned::span)).min_by_key(|span| span.start).unwrap_or(0..0);
             let message = "who is asked is not for a project's file; put `[approvals]` in your own policy";
             return Err(self.bad(&span, message));
         }
         Ok(ApprovalTerms {
             timeout: self.quantity("approvals.timeout", timeout, model::units::duration)?,
             approvers: approvers.iter().map(|text| text.get_ref().clone()).collect(),
-            always: *always,
+            always: always.as_ref().map(|always| *always.get_ref()),
         })
     }
 
