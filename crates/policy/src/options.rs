@@ -112,6 +112,7 @@ pub fn of(program: &str) -> Options {
             )
         }
         "mount" => (&["-o", "-t", "-O", "-L", "-U", "-T", "--options", "--types"], &["-l", "-v", "-n", "-r", "-w"]),
+        "systemctl" => (&["-H", "-M"], &["--user", "--system", "--no-pager", "--all", "-a", "-l"]),
         "belljar" => (&[], &["--json", "-V", "--version"]),
         _ => (&[], &["--version"]),
     };
@@ -218,6 +219,10 @@ pub fn operands<'a>(program: &str, given: &'a [Word]) -> Option<Vec<&'a Word>> {
                 continue;
             }
             text if text.starts_with('+') => false,
+            "--url" if program == "curl" => {
+                operands.push(words.next().filter(|next| !may_split(next))?);
+                continue;
+            }
             text if talker.long_flags.contains(&text) => false,
             text if talker.long_values.contains(&text) => true,
             text if text.starts_with("--") => return None,
@@ -265,6 +270,7 @@ mod tests {
     fn values_of_options_are_no_operands() {
         let found = operands_of("curl -sX POST -H 'a: b' -d@x --max-time 3 localhost:80 evil").expect("known options");
         assert_eq!(found, ["localhost:80", "evil"]);
+        assert_eq!(operands_of("curl --url localhost -d x").expect("known options"), ["localhost"]);
         assert_eq!(operands_of("ping -c 1 localhost").expect("known options"), ["localhost"]);
     }
 

@@ -21,6 +21,14 @@ pub fn carried(command: &Simple) -> Vec<Carried> {
     };
     carried.extend(before.iter().filter(elsewhere).map(|word| Carried::Unknown(word.clone())));
     let Some((subcommand, rest)) = rest.split_first() else { return carried };
+    // `git clone -c` is for what it makes, and for itself.
+    if subcommand.known() == Some("clone") {
+        let attached = rest.iter().filter_map(|word| word.known()?.strip_prefix("--config="));
+        let attached = attached.map(|setting| Word::Known(setting.to_owned()));
+        let separate = rest.windows(2).filter(|pair| matches!(pair[0].known(), Some("-c" | "--config")));
+        let all: Vec<Word> = attached.chain(separate.map(|pair| pair[1].clone())).collect();
+        carried.extend(all.iter().filter_map(|setting| setting_starts(setting, &[])));
+    }
     match subcommand.known() {
         Some("rebase") => carried.extend(values(rest, 'x', &["--exec"])),
         Some("difftool") => carried.extend(values(rest, 'x', &["--extcmd"])),
@@ -29,6 +37,10 @@ pub fn carried(command: &Simple) -> Vec<Carried> {
         Some("submodule") => carried.extend(after_word(rest, "foreach").and_then(line_or_words)),
         Some("bisect") => carried.extend(after_word(rest, "run").map(|words| Carried::Words(words.to_vec()))),
         Some("for-each-repo") => carried.extend(for_each(rest)),
+        Some("merge-index") => {
+            let program = rest.iter().find(|word| !word.may_start_with("-"));
+            carried.extend(program.map(|program| Carried::Words(vec![program.clone()])));
+        }
         Some("clone" | "fetch" | "pull" | "ls-remote" | "fetch-pack" | "archive" | "push" | "send-pack") => {
             // The other side's program: on this machine, where the other side is a folder.
             let long = &["--upload-pack", "--receive-pack", "--exec"];
@@ -230,6 +242,9 @@ mod tests {
             ("git for-each-repo --config=a.b push", "git push"),
             ("git grep -nO'git push' x", "git push"),
             ("git clone --upload-pack='git push; x' . y", "git push"),
+            ("git clone -c core.fsmonitor='git push' x", "git push"),
+            ("git clone --config=core.sshCommand='git push' x", "git push"),
+            ("git merge-index -o git-push -a", "git push"),
             ("GIT_PAGER='git push' git log", "git push"),
             ("GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.pager GIT_CONFIG_VALUE_0='git push' git log", "git push"),
         ] {

@@ -39,7 +39,7 @@ fn runner(name: &str) -> Option<Runner> {
     Some(match name {
         "npx" | "bunx" | "pnpx" => node(&[]),
         "npm" | "pnpm" | "bun" => node(&["exec", "x", "exe", "dlx"]),
-        "yarn" => Runner { lines: &[], ..node(&["exec", "dlx"]) },
+        "yarn" => Runner { lines: &[], ..node(&["exec", "dlx", "workspace * exec", "workspaces foreach exec"]) },
         "corepack" => plain,
         "uvx" => python(&[]),
         "uv" | "rye" | "poetry" | "pdm" | "pipenv" | "pipx" | "hatch" | "pixi" => python(&["run", "tool run"]),
@@ -158,7 +158,7 @@ fn after_verb<'a>(verb: &str, runner: &Runner, arguments: &'a [Word]) -> Option<
         let text = arguments.get(at)?.known()?;
         at += 1;
         match text {
-            text if text == *next => {
+            text if text == *next || *next == "*" && !is_option(text) => {
                 wanted.next();
             }
             // Words of `nix shell` before `-c` are packages.
@@ -254,6 +254,8 @@ mod tests {
             ("pnpm dlx npm publish", "npm publish"),
             ("pnpm -r exec git push", "git push"),
             ("yarn dlx npm publish", "npm publish"),
+            ("yarn workspace a exec git push", "git push"),
+            ("yarn workspaces foreach -A exec git push", "git push"),
             ("bunx --bun npm publish", "npm publish"),
             ("bun x npm publish", "npm publish"),
             ("corepack npm publish", "npm publish"),
