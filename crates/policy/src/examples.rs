@@ -65,7 +65,7 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
         },
     };
     // Examples are about what is done, not about who does it or how: that is taken as given.
-    for condition in &rule.conditions {
+    for condition in rule.conditions.all() {
         match condition {
             Condition::Mode(mode) => envelope.context.workspace_mode = *mode,
             Condition::Agent(names) => envelope.principal.agent = names.first().map(|name| name.written().to_owned()),
@@ -96,7 +96,7 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
 
 /// `python of 2M`: what it is, and how large, which a rule about sizes must be told.
 fn with_size<'a>(rule: &Rule, example: &'a str) -> Result<(&'a str, Option<u64>), String> {
-    let is_about_sizes = rule.conditions.iter().any(|condition| matches!(condition, Condition::LargerThan(_)));
+    let is_about_sizes = rule.conditions.all().iter().any(|condition| matches!(condition, Condition::LargerThan(_)));
     match example.rsplit_once(" of ") {
         Some((name, size)) if is_about_sizes => {
             let bytes = model::units::bytes(size).map_err(|error| {

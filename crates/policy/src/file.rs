@@ -19,6 +19,11 @@ use schemars::JsonSchema;
 pub struct Text(#[cfg_attr(test, schemars(with = "String"))] Spanned<String>);
 
 impl Text {
+    /// From no file.
+    pub fn unplaced(text: &str) -> Text {
+        Text(Spanned::new(0..0, text.to_owned()))
+    }
+
     pub fn get_ref(&self) -> &String {
         self.0.get_ref()
     }

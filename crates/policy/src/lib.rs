@@ -16,6 +16,7 @@ mod pattern;
 mod policy;
 mod presets;
 mod reader;
+mod ready;
 mod rule;
 #[cfg(test)]
 mod schema;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use model::{Action, Envelope, Resource, Ruling, WorkspaceMode};
 use shell::{Simple, Word};
@@ -10,18 +11,55 @@ use crate::argument::{ArgumentPattern, Told};
 use crate::calling_off;
 use crate::paths::{self, Named, Whereabouts};
 use crate::pattern::{Care, Glob, HostPattern, PathPattern};
+use crate::ready::Ready;
 use crate::subcommand::Subcommand;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    pub id: String,
+    pub id: Cow<'static, str>,
     /// `file:line`, or the name of a preset.
-    pub place: String,
-    pub actions: Vec<Action>,
-    /// All must hold.
-    pub conditions: Vec<Condition>,
+    pub place: Cow<'static, str>,
+    pub actions: Cow<'static, [Action]>,
+    pub conditions: Conditions,
     pub then: Ruling,
-    pub why: String,
+    pub why: Cow<'static, str>,
+}
+
+/// All must hold.
+#[derive(Clone, Debug)]
+pub enum Conditions {
+    Known(Vec<Condition>),
+    /// Of a preset's rule, worked out when they are first needed.
+    Later(&'static Ready, OnceLock<Vec<Condition>>),
+}
+
+impl Conditions {
+    pub fn all(&self) -> &[Condition] {
+        match self {
+            Conditions::Known(conditions) => conditions,
+            Conditions::Later(ready, worked_out) => worked_out.get_or_init(|| ready.worked_out()),
+        }
+    }
+
+    pub fn add(&mut self, condition: Condition) {
+        let mut all = self.all().to_vec();
+        all.push(condition);
+        *self = Conditions::Known(all);
+    }
+
+    /// Looked at before the conditions are worked out.
+    fn may_hold(&self, part: &Part<'_>) -> bool {
+        match self {
+            Conditions::Known(_) => true,
+            Conditions::Later(ready, _) => ready.may_be_about(part),
+        }
+    }
+}
+
+impl PartialEq for Conditions {
+    fn eq(&self, other: &Conditions) -> bool {
+        self.all() == other.all()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -90,13 +128,13 @@ impl<'a> Part<'a> {
 impl Rule {
     /// Whether it is about this.
     pub fn matches(&self, part: &Part<'_>) -> Told {
-        if !self.actions.contains(&part.envelope.action) {
+        if !self.actions.contains(&part.envelope.action) || !self.conditions.may_hold(part) {
             return Told::No;
         }
         let care = if self.then == Ruling::Allow { Care::Exact } else { Care::Forgiving };
         // The least of all: one condition that does not hold is enough.
         let mut told = Told::Yes;
-        for condition in &self.conditions {
+        for condition in self.conditions.all() {
             told = told.min(condition.holds(part, care));
             if told == Told::No {
                 break;

@@ -207,7 +207,7 @@ impl Voice {
 fn reason(rule: &Rule, part: &Part<'_>) -> Option<Reason> {
     let (ruling, why) = match (rule.matches(part), rule.then) {
         (Told::No, _) | (Told::Maybe, Ruling::Allow) => return None,
-        (Told::Yes, then) => (then, rule.why.clone()),
+        (Told::Yes, then) => (then, rule.why.clone().into_owned()),
         // Nobody can tell before it runs, so somebody must.
         (Told::Maybe, Ruling::Ask | Ruling::Deny) => {
             (Ruling::Ask, format!("it may be this, which is only known when it runs: {}", rule.why))
@@ -215,8 +215,8 @@ fn reason(rule: &Rule, part: &Part<'_>) -> Option<Reason> {
     };
     Some(Reason {
         ruling,
-        rule: rule.id.clone(),
-        place: rule.place.clone(),
+        rule: rule.id.clone().into_owned(),
+        place: rule.place.clone().into_owned(),
         why,
         action: part.envelope.action,
         about: about(part),

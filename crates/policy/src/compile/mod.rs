@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::file::{self, File, Text};
 use crate::pattern::{Glob, HostPattern, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
-use crate::rule::{Condition, Rule};
+use crate::rule::{Condition, Conditions, Rule};
 use crate::sheet::{AgentTerms, ApprovalTerms, Rate, Sheet};
 
 /// Whose file it is.
@@ -87,6 +87,20 @@ pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -
 }
 
 pub use rule::{RESERVED, unnamed};
+
+/// What one `when` means: its actions, and all that must hold.
+pub fn conditions_of(
+    source: Source<'_>,
+    when: &file::When,
+    id: &str,
+    roots: Roots<'_>,
+    owner: Owner,
+) -> Result<(Vec<Action>, Vec<Condition>), BadPolicy> {
+    let compiler = Compiler { source, newlines: Vec::new(), roots, owner };
+    let actions = compiler.actions_of(when, id, &(0..0))?;
+    let conditions = compiler.conditions(when, id, &actions, &(0..0))?;
+    Ok((actions, conditions))
+}
 
 struct Compiler<'a> {
     source: Source<'a>,
@@ -279,7 +293,7 @@ impl Compiler<'_> {
             let host = Condition::Host(vec![self.host(text)?]);
             self.section(sheet, &format!("secrets.{name}"), text, &[Action::SecretUse], host, Ruling::Allow);
             if let Some(rule) = sheet.rules.last_mut() {
-                rule.conditions.push(Condition::Name(vec![Glob::new(name)]));
+                rule.conditions.add(Condition::Name(vec![Glob::new(name)]));
             }
         }
         Ok(())
@@ -350,7 +364,7 @@ impl Compiler<'_> {
             let only = Condition::LanguageIsNot(self.languages(languages)?);
             self.section(sheet, "agent.languages", name, &[Action::Code], only, Ruling::Deny);
             if let Some(rule) = sheet.rules.last_mut() {
-                rule.conditions.push(agent);
+                rule.conditions.add(agent);
             }
         }
         let concurrent = match concurrent {
@@ -429,12 +443,12 @@ impl Compiler<'_> {
             Ruling::Deny => format!("`{said}` is listed under `{id}`"),
         };
         sheet.rules.push(Rule {
-            id: id.to_owned(),
-            place: self.place(&text.span()),
-            actions: actions.to_vec(),
-            conditions: vec![when],
+            id: id.to_owned().into(),
+            place: self.place(&text.span()).into(),
+            actions: actions.to_vec().into(),
+            conditions: Conditions::Known(vec![when]),
             then,
-            why,
+            why: why.into(),
         });
     }
 }

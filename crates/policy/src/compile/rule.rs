@@ -11,7 +11,7 @@ use crate::examples;
 use crate::file::{self, Text};
 use crate::pattern::Glob;
 use crate::reader::BadPolicy;
-use crate::rule::{Condition, Rule};
+use crate::rule::{Condition, Conditions, Rule};
 use crate::subcommand::Subcommand;
 
 /// They are tried at every start.
@@ -46,7 +46,14 @@ impl Compiler<'_> {
         self.within_bounds(&when)?;
         let actions = self.actions_of(&when, &id, &span)?;
         let conditions = self.conditions(&when, &id, &actions, &span)?;
-        let rule = Rule { id, place: self.place(&span), actions, conditions, then, why };
+        let rule = Rule {
+            id: id.into(),
+            place: self.place(&span).into(),
+            actions: actions.into(),
+            conditions: Conditions::Known(conditions),
+            then,
+            why: why.into(),
+        };
         // Presets are tried by tests, once; everybody else's examples each time.
         if self.owner != Owner::Preset {
             if let Some(long) = matches
@@ -117,7 +124,12 @@ impl Compiler<'_> {
     }
 
     /// As it is said, or as what is spoken of tells.
-    fn actions_of(&self, when: &file::When, id: &str, span: &Range<usize>) -> Result<Vec<Action>, BadPolicy> {
+    pub(super) fn actions_of(
+        &self,
+        when: &file::When,
+        id: &str,
+        span: &Range<usize>,
+    ) -> Result<Vec<Action>, BadPolicy> {
         if !when.action.0.is_empty() {
             return self.actions(&when.action.0);
         }
@@ -146,7 +158,7 @@ impl Compiler<'_> {
         texts.iter().map(read).collect()
     }
 
-    fn conditions(
+    pub(super) fn conditions(
         &self,
         when: &file::When,
         id: &str,
