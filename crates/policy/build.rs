@@ -100,11 +100,11 @@ fn when(rule: &Value) -> Result<String, String> {
                 other => return Err(format!("`{other}` is no workspace mode")),
             },
             ("larger_than", Value::String(size)) => format!("larger_than: Some({size:?})"),
-            (key, Value::String(text)) => format!("{key}: &[{text:?}]"),
+            (key, Value::String(text)) => format!("{key}: &{:?}", spelled_out(key, &[text])),
             (key, Value::Array(texts)) => {
                 let texts: Option<Vec<&str>> = texts.iter().map(Value::as_str).collect();
                 let texts = texts.ok_or_else(|| format!("`{key}` is a list of texts"))?;
-                format!("{key}: &{texts:?}")
+                format!("{key}: &{:?}", spelled_out(key, &texts))
             }
             (key, _) => return Err(format!("`{key}` is neither a text nor a list of texts")),
         };
@@ -113,4 +113,12 @@ fn when(rule: &Value) -> Result<String, String> {
     }
     // A key that nobody knows does not compile.
     Ok(format!("ReadyWhen {{ {fields}..ReadyWhen::NOTHING }}"))
+}
+
+/// Programs one by one: they are what every command is held against.
+fn spelled_out<'a>(key: &str, texts: &[&'a str]) -> Vec<&'a str> {
+    match key {
+        "program" => texts.iter().flat_map(|text| text.split('|')).collect(),
+        _ => texts.to_vec(),
+    }
 }

@@ -132,6 +132,7 @@ fn taken_back(wanted: &[ArgumentPattern], given: &[Word], found: &[bool]) -> Tol
 }
 
 fn opposes(spelling: &str, text: &str) -> bool {
+    let text = if text.starts_with("--") { &text.to_ascii_lowercase() } else { text };
     let (name, has_value) = match spelling.split_once([' ', '=']) {
         Some((name, _)) => (name, true),
         None => (spelling, false),

@@ -182,7 +182,7 @@ fn talker(program: &str) -> Option<Talker> {
         },
         "ping" | "ping6" => Talker {
             flags: "46aAbdDfLnOqrRUvV",
-            values: "ciIlmMpQsStwW",
+            values: "cilmMpQsStwW",
             long_flags: &["--help", "--version"],
             long_values: &[],
         },

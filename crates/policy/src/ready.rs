@@ -24,7 +24,7 @@ pub struct Ready {
     when: ReadyWhen,
 }
 
-/// As `file::When`, key by key.
+/// As `file::When`, key by key; but programs stand one by one.
 #[derive(Debug)]
 struct ReadyWhen {
     action: &'static [&'static str],
@@ -136,8 +136,8 @@ impl Ready {
         let Some(name) = part.command.and_then(shell::Simple::name) else { return false };
         // Twins of a name are found the long way.
         let is_plain = name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-        let mut names = self.when.program.iter().flat_map(|names| names.split('|'));
-        !is_plain || names.any(|known| known == name || known.contains(['*', '?']) && wild(known, name))
+        let names = self.when.program;
+        !is_plain || names.iter().any(|known| *known == name || known.contains(['*', '?']) && wild(known, name))
     }
 
     /// All that must hold. A test sees that it can always be worked out; if not, a rule that allows must not hold, and one

@@ -167,7 +167,10 @@ impl Condition {
             }
             Condition::UnlessHosts(hosts) => command.map_or(Told::No, |command| {
                 let name = command.name().unwrap_or_default();
-                calling_off::by_hosts(hosts, name, &command.arguments).opposite()
+                let told = calling_off::by_hosts(hosts, name, &command.arguments).opposite();
+                // `http_proxy=x curl localhost` talks to x.
+                let is_plain = command.assignments.iter().all(|(name, _)| HARMLESS.contains(&name.as_str()));
+                if is_plain { told } else { told.max(Told::Maybe) }
             }),
             Condition::FedBy(programs) => command
                 .is_some_and(|command| {

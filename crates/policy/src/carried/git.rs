@@ -107,7 +107,7 @@ fn setting_starts(setting: &Word, rest: &[Word]) -> Option<Carried> {
     if !starts_programs(&key) || value.is_empty() {
         return None;
     }
-    if key == "credential.helper" && !value.starts_with('!') {
+    if (key == "credential.helper" || key.starts_with("submodule.")) && !value.starts_with('!') {
         return None;
     }
     program_of(Word::Known(value.trim_start_matches('!').to_owned()), key.ends_with("sshcommand"))
@@ -133,6 +133,7 @@ fn starts_programs(key: &str) -> bool {
         "remote" => ["uploadpack", "receivepack", "vcs"].contains(&last),
         "uploadpack" => last == "packobjectshook",
         "trailer" => ["command", "cmd"].contains(&last),
+        "submodule" => last == "update",
         "sendemail" => true,
         _ => false,
     }

@@ -42,7 +42,16 @@ fn runner(name: &str) -> Option<Runner> {
         "yarn" => Runner { lines: &[], ..node(&["exec", "dlx", "workspace * exec", "workspaces foreach exec"]) },
         "corepack" => plain,
         "uvx" => python(&[]),
-        "uv" | "rye" | "poetry" | "pdm" | "pipenv" | "pipx" | "hatch" | "pixi" => python(&["run", "tool run"]),
+        "uv" | "rye" | "poetry" | "pdm" | "pipenv" | "pipx" | "hatch" | "pixi" => {
+            python(&["run", "tool run", "env run"])
+        }
+        "tox" => python(&["exec", "e"]),
+        "fnm" => Runner { values: &["--using"], ..plain }.after(&["exec"]),
+        "nvm" | "n" => Runner { before: 1, ..plain }.after(&["exec", "run"]),
+        "devbox" | "foreman" => plain.after(&["run"]),
+        "flox" | "guix" => plain.after(&["activate", "shell", "environment"]),
+        "env-cmd" => Runner { values: &["-f", "--file", "-e", "--environments"], ..plain },
+        "watchexec" => Runner { values: &["-w", "--watch", "-e", "--exts", "-i", "--ignore", "-d", "-s"], ..plain },
         "conda" | "mamba" | "micromamba" => Runner {
             values: &["-n", "--name", "-p", "--prefix", "--cwd"],
             flags: &["--no-capture-output", "--live-stream", "-v"],
@@ -67,7 +76,8 @@ fn runner(name: &str) -> Option<Runner> {
             flags: &["-a", "--auto-servernum", "-l"],
             ..plain
         },
-        "dbus-run-session" | "unbuffer" | "dotenvx" | "dotenv" | "cross-env" | "caffeinate" | "ccache" | "sccache"
+        "dotenv" | "dotenvx" => Runner { values: &["-f", "--file", "-e", "-c", "-v"], flags: &["run"], ..plain },
+        "dbus-run-session" | "unbuffer" | "cross-env" | "cross-env-shell" | "caffeinate" | "ccache" | "sccache"
         | "catchsegv" | "reptyr" => plain,
         "doppler" | "infisical" | "aws-vault" | "chamber" => plain.after(&["run", "exec"]),
         "hyperfine" | "concurrently" => plain,
@@ -93,6 +103,19 @@ pub fn carried(name: &str, arguments: &[Word]) -> Vec<Carried> {
         let is_line = |word: &&Word| !word.known().is_some_and(|text| is_option(text) || !text.contains(' '));
         return arguments.iter().filter(is_line).map(|word| Carried::Line(word.clone())).collect();
     }
+    match name {
+        "coverage" if arguments.first().and_then(Word::known) == Some("run") => {
+            return module(&arguments[1..]).into_iter().collect();
+        }
+        "nodemon" | "chokidar" => return lines_anywhere(arguments, &["-x", "--exec", "-c", "--command"], ""),
+        "cargo" if arguments.first().and_then(Word::known) == Some("watch") => {
+            let mut carried = lines_anywhere(arguments, &["-s", "--shell"], "");
+            carried.extend(lines_anywhere(arguments, &["-x", "--exec"], "cargo "));
+            return carried;
+        }
+        "nix" if arguments.first().and_then(Word::known) == Some("run") => return nix_run(&arguments[1..]),
+        _ => {}
+    }
     let Some(runner) = runner(name) else { return Vec::new() };
     let rest = match runner.verbs {
         [] => Some(arguments),
@@ -101,10 +124,34 @@ pub fn carried(name: &str, arguments: &[Word]) -> Vec<Carried> {
     rest.map_or_else(Vec::new, |rest| runner.started(name, rest))
 }
 
+/// The values of options that are lines for a shell, wherever they stand.
+fn lines_anywhere(arguments: &[Word], options: &[&str], before: &str) -> Vec<Carried> {
+    let is_one = |word: &Word| word.known().is_some_and(|text| options.contains(&text));
+    let line = |word: &Word| match word.known() {
+        Some(text) => Carried::Line(Word::Known(format!("{before}{text}"))),
+        None => Carried::Unknown(word.clone()),
+    };
+    arguments.windows(2).filter(|pair| is_one(&pair[0])).map(|pair| line(&pair[1])).collect()
+}
+
+/// `nix run nixpkgs#git -- push` is a push.
+fn nix_run(arguments: &[Word]) -> Vec<Carried> {
+    let package = arguments.iter().filter_map(Word::known).find(|text| !is_option(text));
+    let Some((_, program)) = package.and_then(|package| package.split_once('#')) else { return Vec::new() };
+    let after = arguments.iter().skip_while(|word| word.known() != Some("--")).skip(1).cloned();
+    vec![Carried::Words(std::iter::once(Word::Known(program.to_owned())).chain(after).collect())]
+}
+
 impl Runner {
     /// What is started, wherever it may begin.
     fn started(&self, name: &str, rest: &[Word]) -> Vec<Carried> {
         let mut carried = Vec::new();
+        // `mise x node -- npm publish`: words before may be packages.
+        if let Some(at) =
+            rest.iter().position(|word| word.known() == Some("--")).filter(|at| *at > 0 && at + 1 < rest.len())
+        {
+            carried.push(program(name, &rest[at + 1..]));
+        }
         let mut guesses = 0;
         let mut before = self.before;
         let mut at = 0;
@@ -138,7 +185,7 @@ impl Runner {
                     }
                 }
                 // `cross-env A=b program`; but `twine==5.0` is a program.
-                text if text.contains('=') && !text.contains("==") => {}
+                text if is_assignment(text) => {}
                 _ if before > 0 => before -= 1,
                 _ => {
                     carried.push(program(name, &rest[at - 1..]));
@@ -148,6 +195,11 @@ impl Runner {
         }
         carried
     }
+}
+
+fn is_assignment(text: &str) -> bool {
+    let name = text.split_once('=').filter(|(_, value)| !value.starts_with('=')).map(|(name, _)| name);
+    name.is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
 }
 
 /// Behind words such as `tool run`, with options before and between.
@@ -191,6 +243,10 @@ const KNOWN_AS: &[(&str, &str)] = &[
 fn program(runner: &str, words: &[Word]) -> Carried {
     let Some((first, rest)) = words.split_first() else { return Carried::Words(Vec::new()) };
     let Some(text) = first.known() else { return Carried::Unknown(first.clone()) };
+    // No program has a blank in its name: `yarn exec 'npm publish'` is a line.
+    if text.contains(char::is_whitespace) {
+        return Carried::Line(Word::Known(format!("{text} {}", super::written(rest))));
+    }
     let bare = match text.char_indices().skip(1).find(|(_, letter)| *letter == '@') {
         Some((at, _)) => &text[..at],
         None => text.split(['=', '>', '<', '[']).next().filter(|bare| !bare.is_empty()).unwrap_or(text),
@@ -205,7 +261,8 @@ fn program(runner: &str, words: &[Word]) -> Carried {
 }
 
 fn is_python(name: &str) -> bool {
-    let version = name.strip_prefix("python").or_else(|| name.strip_prefix("pypy"));
+    let starts = ["python", "pypy", "ipython", "py"];
+    let version = starts.iter().find_map(|start| name.strip_prefix(start));
     version.is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
 }
 
@@ -283,6 +340,28 @@ mod tests {
             ("cross-env A=b git push", "git push"),
             ("hyperfine -w 1 'git push'", "git push"),
             ("python3 -m twine upload x", "twine upload x"),
+            ("py -3.12 -m twine upload x", "twine upload x"),
+            ("coverage run -m twine upload x", "twine upload x"),
+            ("uvx 'twine>=5' upload x", "twine upload x"),
+            ("yarn exec 'npm publish'", "npm publish"),
+            ("pnpm -c exec 'npm publish'", "npm publish"),
+            ("hatch env run -- twine upload x", "twine upload x"),
+            ("tox exec -- twine upload x", "twine upload x"),
+            ("mise x node@20 -- npm publish", "npm publish"),
+            ("fnm exec --using 20 npm publish", "npm publish"),
+            ("nvm exec 20 npm publish", "npm publish"),
+            ("devbox run npm publish", "npm publish"),
+            ("flox activate -- npm publish", "npm publish"),
+            ("guix shell git -- git push", "git push"),
+            ("dotenv -f x run npm publish", "npm publish"),
+            ("dotenvx run -- npm publish", "npm publish"),
+            ("env-cmd -f x npm publish", "npm publish"),
+            ("nodemon -w src --exec 'git push'", "git push"),
+            ("chokidar '**' -c 'git push'", "git push"),
+            ("watchexec -w src git push", "git push"),
+            ("cargo watch -s 'git push'", "git push"),
+            ("cargo watch -x publish", "cargo publish"),
+            ("nix run nixpkgs#git -- push", "git push"),
             ("python3.12 -Im twine upload x", "twine upload x"),
             ("python -W ignore -mtwine upload x", "twine upload x"),
         ] {
@@ -295,7 +374,7 @@ mod tests {
         for line in [
             "npm publish", "npm test -- git push", "npm run exec", "yarn add git", "uv add twine",
             "uv pip install twine", "poetry add run", "python x.py -m twine", "python -c 'print(1)' -m twine",
-            "bundle install", "npx", "uv run", "pip install twine", "python",
+            "bundle install", "npx", "uv run", "cargo watch", "nix run .", "pip install twine", "python",
         ] {
             assert_eq!(carried(line), Vec::<String>::new(), "{line}");
             assert!(!is_unclear(line), "{line}");
