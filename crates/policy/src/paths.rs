@@ -25,7 +25,7 @@ pub struct Whereabouts {
 }
 
 /// The most folders that are kept in mind; after more, it may be anywhere.
-const MOST_FOLDERS: usize = 8;
+const MOST_FOLDERS: usize = 16;
 
 impl Whereabouts {
     pub fn at(directory: &str) -> Whereabouts {
@@ -40,8 +40,8 @@ impl Whereabouts {
         let mut words = command.arguments.iter();
         match words.find(|word| !matches!(word.known(), Some("-L" | "-P" | "-e" | "-@" | "-n" | "--"))) {
             None => self.add(home, home),
-            // Back to where it was, which is in mind.
-            Some(word) if word.known() == Some("-") => {}
+            // Back to where it was, which is in mind unless that was before this line.
+            Some(word) if word.known() == Some("-") => self.lost |= self.folders.len() < 2,
             Some(word) => self.enter(word, home),
         }
     }
@@ -49,7 +49,8 @@ impl Whereabouts {
     /// For one command: `git -C x`, `tar --directory=x`.
     fn within(&self, command: &Simple, home: &str) -> Whereabouts {
         let options: &[&str] = match command.name() {
-            Some("git" | "ninja" | "npm" | "pnpm" | "uv" | "cargo") => &["-C", "--directory", "--prefix", "--dir"],
+            Some("git") => &["-C", "--work-tree"],
+            Some("ninja" | "npm" | "pnpm" | "uv" | "cargo") => &["-C", "--directory", "--prefix", "--dir"],
             Some("make" | "gmake" | "tar" | "bsdtar" | "gtar") => &["-C", "--directory", "--cd"],
             Some("env") => &["-C", "--chdir"],
             _ => return self.clone(),
@@ -57,7 +58,9 @@ impl Whereabouts {
         let mut place = self.clone();
         for (at, word) in command.arguments.iter().enumerate() {
             let (text, whole) = beginning(word, home);
-            if options.contains(&text.as_str()) && whole {
+            // `tar -cC /` is `tar -c -C /`.
+            let is_cluster = text.starts_with('-') && !text.starts_with("--") && text.ends_with('C');
+            if (options.contains(&text.as_str()) || is_cluster) && whole {
                 command.arguments.get(at + 1).into_iter().for_each(|next| place.enter(next, home));
             } else if let Some(value) = options.iter().find_map(|option| attached(&text, option)) {
                 place.add(value, home);
@@ -260,6 +263,8 @@ fn beginning(word: &Word, home: &str) -> (String, bool) {
         match piece {
             Piece::Text(text) => start += text,
             Piece::Any if place == 0 && at_home || inner && is_only => start += home,
+            // Whichever process it is, what it calls the root is most likely ours.
+            Piece::Any if start == "/proc/" => start += "self",
             Piece::Any => return (start, false),
         }
     }
@@ -281,8 +286,8 @@ fn from(directory: &str, path: &str, home: &str) -> String {
             ".." => {
                 names.pop();
             }
-            "root" if matches!(names.as_slice(), ["proc", _]) => names.clear(),
-            "cwd" if matches!(names.as_slice(), ["proc", _]) => {
+            "root" if matches!(names.as_slice(), ["proc", _] | ["proc", _, "task", _]) => names.clear(),
+            "cwd" if matches!(names.as_slice(), ["proc", _] | ["proc", _, "task", _]) => {
                 names.clear();
                 names.extend(directory.split('/').filter(|name| !name.is_empty()));
             }
@@ -348,6 +353,7 @@ mod tests {
             "curl -d @/etc/shadow y", "curl -F a=@/etc/shadow y", "dd if=/etc/shadow", "curl file:///etc/shadow",
             "curl file://localhost/etc/%73hadow", "x -v /etc/shadow:/mnt", "x --mount=src=/etc/shadow,dst=/a",
             "x < /etc/shadow", "x > /etc/shadow", "cat /proc/self/root/etc/shadow", "cat /proc/1/root/../etc/./shadow",
+            "cat /proc/$$/root/etc/shadow", "cat /proc/self/task/1/root/etc/shadow", "tar -cC / etc/shadow",
             "x a,/etc/shadow",
         ] {
             names(line, "/etc/shadow");
@@ -389,7 +395,7 @@ mod tests {
             "cd ~ && cat .ssh/x", "cd $HOME; cat .ssh/x", "cd; cat .ssh/x", "cd .. && cd /home/user && cat .ssh/x",
             "pushd ~ && cat ./.ssh/x", "cd -P ~ && cat .ssh/x", "cd ~/a && cat ../.ssh/x", "(cd ~; cat .ssh/x)",
             "tar -C ~ -cf y .ssh/x", "tar --directory=/home/user -cf y .ssh/x", "git -C ~ add .ssh/x",
-            "make -C/home/user .ssh/x",
+            "git --work-tree=$HOME add .ssh/x", "make -C/home/user .ssh/x",
         ] {
             names(line, "/home/user/.ssh/x");
         }
@@ -401,6 +407,8 @@ mod tests {
     fn from_a_folder_that_nobody_knows_it_may_be_anywhere() {
         assert!(of("cd \"$X\" && cat .ssh/x").contains(&Named::Somewhere("/.ssh/x".to_owned())));
         assert!(of("tar --directory=\"$X\" -cf y .ssh/x").contains(&Named::Somewhere("/.ssh/x".to_owned())));
+        assert!(of("cd - && cat .ssh/x").contains(&Named::Somewhere("/.ssh/x".to_owned())));
+        assert!(!of("cd a && cd - && cat .ssh/x").iter().any(|named| matches!(named, Named::Somewhere(_))));
         assert!(of("git -C \"$X\" add .ssh/x").contains(&Named::Somewhere("/.ssh/x".to_owned())));
         assert!(!of("cd \"$X\" && make test").iter().any(|named| matches!(named, Named::Somewhere(_))));
         let many: String = (0..20).map(|number| format!("cd a{number}; ")).collect();
