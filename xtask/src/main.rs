@@ -40,6 +40,7 @@ cargo xtask TASK
       --runs N         samples of each command over each size (default 200 starts, 100 of the others, 50 diffs)
       --markdown       print the tables as the README shows them
   bench policy         measure verdicts, loading of policies, and what they add to a start; --quick, --runs, --markdown
+  bench scan           measure the scanner beside bandit and semgrep, and what the release gate costs; the same flags
 
 Environment
   BELLJAR_PEERS        where peers and tool-chains for tests are installed (default /opt/belljar-peers)
@@ -90,6 +91,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["bench", "native", flags @ ..] => bench::native(flags),
         ["bench", "workspace", flags @ ..] => bench::workspace::workspace(flags),
         ["bench", "policy", flags @ ..] => bench::policy::policy(flags),
+        ["bench", "scan", flags @ ..] => bench::scan::scan(flags),
         _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
     }
 }

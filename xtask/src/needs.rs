@@ -14,6 +14,7 @@ const FROM_NPM: &[(&str, &str, &str)] =
     &[("srt", "@anthropic-ai/sandbox-runtime", "0.0.78"), ("codex", "@openai/codex", "0.166.0")];
 const ZEROBOX: &str = "zerobox==0.3.3";
 const FOR_PYTHON_TESTS: &[&str] = &["numpy", "pandas", "pytest"];
+const SCANNERS: &[&str] = &["bandit", "semgrep"];
 const CARGO_DENY: &str = "0.20.2";
 const CARGO_FUZZ: &str = "0.13.2";
 
@@ -80,6 +81,13 @@ const NEEDS: &[Need] = &[
         Importance::Welcome,
         || place::runs(&peers_folder().join("python/bin/pytest")),
         || virtual_environment("python", FOR_PYTHON_TESTS),
+    ),
+    made(
+        "bandit and semgrep",
+        "their rows in the benchmark of the scanner",
+        Importance::Welcome,
+        || place::runs(&peers_folder().join("scanners/bin/bandit")),
+        || virtual_environment("scanners", SCANNERS),
     ),
     made(
         "QEMU, and a kernel and busybox for a guest of it",

@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/engine",
         &[
             "belljar-model", "belljar-policy", "belljar-code", "belljar-secrets", "belljar-malware", "belljar-egress",
-            "belljar-workspace", "belljar-ledger",
+            "belljar-workspace", "belljar-ledger", "belljar-sys",
         ],
     ),
     ("crates/frontends/*", &["belljar-model"]),

@@ -252,7 +252,7 @@ fn doctor_says_what_the_host_can_hold() {
     ] {
         let feature = features.iter().find(|feature| feature["what"] == what).expect(what);
         // Whatever does not work says how to mend it.
-        assert!(finding["works"] == true || finding["fix"].as_str().is_some_and(|fix| !fix.is_empty()), "{finding}");
+        assert!(feature["works"] == true || feature["fix"].as_str().is_some_and(|fix| !fix.is_empty()), "{feature}");
     }
     assert_eq!(output.status.code(), Some(if native["usable"] == true { 0 } else { 1 }));
 }

@@ -1,11 +1,15 @@
 //! What people see of policies: the words of the real binary to sound and to broken files.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+
+use testkit::home;
 
 /// A project and a home of its own for each test, removed afterwards.
 struct Desk {
     root: PathBuf,
+    /// Its user lives here: what counts of a user's settings is in the home that the list of users names.
+    users: PathBuf,
 }
 
 impl Desk {
@@ -14,7 +18,9 @@ impl Desk {
         for folder in ["home/.config/belljar", "project/src"] {
             std::fs::create_dir_all(root.join(folder)).expect("a folder for the test");
         }
-        Desk { root: root.canonicalize().expect("it is there") }
+        let root = root.canonicalize().expect("it is there");
+        let users = home::furnish(&root.join("home"), home::our_user()).expect("a list of users");
+        Desk { root, users }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -27,7 +33,8 @@ impl Desk {
 
     /// The words, all that is said, and the exit code, with what differs from time to time replaced.
     fn say(&self, words: &[&str]) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_belljar"))
+        let user = home::our_user();
+        let output = home::command(&self.users, user, Path::new(env!("CARGO_BIN_EXE_belljar")))
             .args(words)
             .current_dir(self.root.join("project"))
             .env_clear()

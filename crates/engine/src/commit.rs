@@ -4,13 +4,16 @@ use std::path::Path;
 
 use model::{
     Action, Approval, Change, Changes, Context, Crossing, Envelope, Gatekeeper, Judgement, OpenGate, Principal,
-    Question, Reason, Refusal, Resource, Ruling, Taken, ThingKind, Trouble, agents,
+    Question, Reason, Refusal, Resource, Ruling, Taken, ThingKind, Trouble, Watch, agents,
 };
 use policy::{Care, Policy};
 
 use crate::Engine;
-use crate::policies::{self, trouble};
+use crate::policies::{self, recorded, trouble};
 use crate::user::User;
+
+/// Of one taking: the record is for people who compare policies, not a list of every file of a build.
+const MOST_RECORDED: usize = 200;
 
 /// The policy in force for the workspaces of one sandbox.
 pub struct CommitGate {
@@ -44,10 +47,11 @@ impl CommitGate {
 
     /// Says of each change what would become of it.
     pub fn mark(&self, changes: &mut Changes) {
-        for Change { workspace, path, is, protected, refused, .. } in &mut changes.changes {
+        for Change { workspace, path, is, protected, asked, refused, .. } in &mut changes.changes {
             let folder = is.as_ref().is_none_or(|is| is.kind == ThingKind::Folder);
-            let Crossing { named, asked: _, never } = self.keeper().at(&workspace.0.join(&path.0), folder);
+            let Crossing { named, asked: ask, never } = self.keeper().at(&workspace.0.join(&path.0), folder);
             *protected = protected.take().or(named);
+            *asked = ask;
             *refused = refused.take().or(never);
         }
     }
@@ -71,13 +75,29 @@ impl CommitGate {
         engine.ask_a_person(&question, &self.policy)
     }
 
-    fn weigh(&self, path: &Path, folder: bool) -> Judgement {
-        let envelope = Envelope {
+    /// Keeps what somebody wanted to take, for `belljar policy test`.
+    pub fn record(&self, taken: &Taken, watch: &dyn Watch) {
+        if self.policy.is_built_in() {
+            return;
+        }
+        let Taken { taken, conflicts, held_back, refused, asked, .. } = taken;
+        let wanted = [taken, asked, refused, held_back, conflicts].into_iter().flatten().take(MOST_RECORDED);
+        let envelopes: Vec<_> = wanted.map(|deed| self.envelope(&deed.workspace.0.join(&deed.path.0))).collect();
+        let environment: Vec<_> = std::env::vars_os().collect();
+        recorded::write(&envelopes, &environment, watch);
+    }
+
+    fn envelope(&self, path: &Path) -> Envelope {
+        Envelope {
             principal: self.principal.clone(),
             action: Action::Commit,
             resource: Resource::Path(path.to_string_lossy().into_owned()),
             context: self.context.clone(),
-        };
+        }
+    }
+
+    fn weigh(&self, path: &Path, folder: bool) -> Judgement {
+        let envelope = self.envelope(path);
         // A link in the place of a folder brings everything that rules on what is in that folder are about.
         if folder { self.policy.weigh(&envelope) } else { self.policy.weigh_around(&envelope) }
     }

@@ -16,6 +16,7 @@ const LONGEST_WORD: usize = 128 * 1024 - 1;
 const MOST_WORDS: usize = 65_536;
 const LONGEST_COMMAND: usize = 2 << 20;
 const LONGEST_NAME: usize = 64;
+const LONGEST_HOST: usize = 253;
 
 pub fn validate(request: &Request) -> Result<(), Outcome> {
     let paths = || {
@@ -71,14 +72,28 @@ pub fn validate(request: &Request) -> Result<(), Outcome> {
             check_word("the value of a variable", value)?;
         }
     }
-    if let Some(agent) = &request.agent {
-        let known = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-        if agent.is_empty() || agent.len() > LONGEST_NAME || !agent.chars().all(known) {
-            return Err(usage(
-                format!("`{}` is no name for an agent", agent.escape_debug()),
-                &format!("use up to {LONGEST_NAME} letters, digits, `-`, `_`, `.` and `@`"),
-            ));
-        }
+    request.agent.as_deref().map_or(Ok(()), agent)
+}
+
+pub fn agent(name: &str) -> Result<(), Outcome> {
+    let known = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(known) {
+        return Err(usage(
+            format!("`{}` is no name for an agent", name.escape_debug()),
+            &format!("use up to {LONGEST_NAME} letters, digits, `-`, `_`, `.` and `@`"),
+        ));
+    }
+    Ok(())
+}
+
+/// A name as DNS has it, or an address.
+pub fn host(name: &str) -> Result<(), Outcome> {
+    let known = |letter: char| letter.is_alphanumeric() || "-_.:[]".contains(letter);
+    if name.is_empty() || name.len() > LONGEST_HOST || !name.chars().all(known) {
+        return Err(usage(
+            format!("`{}` is no host", name.escape_debug()),
+            &format!("use a name of up to {LONGEST_HOST} letters, or an address"),
+        ));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! From a grant to a sandbox: in the strongest backend that holds it, or not at all.
 
-use model::{Accepted, Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack};
+use model::{Accepted, Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams};
 
 use crate::refused;
 
@@ -37,11 +37,12 @@ pub fn in_the_strongest(
     request: &Request,
     grant: &Grant,
     stacks: &[Stack],
+    streams: Streams,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let backend = choose(backends, request, grant.accepted())?;
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
-    backend.open(grant, stacks, request.trace).map_err(Outcome::NotSetUp)
+    backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)
 }
 
 /// Every wall is held as well as the grant demands, and a wall nobody speaks of is not held.

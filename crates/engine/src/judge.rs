@@ -1,45 +1,72 @@
 //! The first stage: is the request well-formed, does the policy allow it, and if it asks, does a person?
 
-use model::{Approval, Grant, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
+use model::{Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
 
 use policy::{Facts, Policy};
 
 use crate::approvals::Terms;
+use crate::inspect::{Begun, Eyes};
+use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
 use crate::rates::{self, Slots};
+use crate::release::Release;
 use crate::user::User;
-use crate::{Engine, door, survey};
+use crate::{Engine, door, inspect, refused, survey};
 
 /// A request that may go on. As long as it is kept, it counts as one of its agent's runs.
 pub struct Admitted {
     pub grant: Grant,
+    /// What scanners said of its code.
+    pub inspected: Inspected,
+    /// What its output passes through.
+    pub release: Release,
     _slots: Slots,
+}
+
+/// What the policy says to a request, and what was looked at for that.
+struct Judged {
+    verdict: Verdict,
+    loaded: Loaded,
+    facts: Facts,
+    inspected: Inspected,
+    /// What was read of its input.
+    input: Begun,
+    slots: Slots,
 }
 
 impl Engine {
     /// Judges, and asks a person where the policy does.
-    pub(crate) fn admit(&self, request: &Request) -> Result<Admitted, Outcome> {
-        let (verdict, loaded, slots) = self.judge(request, |loaded, facts| {
-            let slots = rates::enter(loaded, &facts.principal)?;
-            if !loaded.policy.is_built_in() {
-                recorded::write(&policy::envelopes(request, facts), self.workspaces.watch());
-            }
-            Ok(slots)
-        })?;
+    pub(crate) fn admit(&self, request: &Request, kept: Option<&str>) -> Result<Admitted, Outcome> {
+        let eyes = Eyes { workspaces: &self.workspaces, kept };
+        let Judged { verdict, loaded, facts, inspected, input, slots } =
+            self.judge(request, &eyes, true, |loaded, facts| {
+                let slots = rates::enter(loaded, &facts.principal)?;
+                if !loaded.policy.is_built_in() {
+                    let envelopes = policy::envelopes(request, facts);
+                    recorded::write(&envelopes, &facts.environment, self.workspaces.watch());
+                }
+                Ok(slots)
+            })?;
         for note in &loaded.policy.notes {
             self.workspaces.watch().warn(note);
         }
         let grant = match verdict {
             Verdict::Allowed(grant) => *grant,
-            Verdict::Ask(pending) => self.ask(*pending, &loaded)?,
+            Verdict::Ask(pending) => {
+                let grant = self.ask(*pending, &loaded)?;
+                still_the_same(request, &facts, &input, &eyes)?;
+                grant
+            }
             Verdict::Refused(refusal) => return Err(Outcome::Refused(refusal)),
         };
-        Ok(Admitted { grant, _slots: slots })
+        let release = Release::new(loaded.policy.redacts(), &facts.environment, input.bytes);
+        Ok(Admitted { grant, inspected, release, _slots: slots })
     }
 
     /// The same without asking anybody: what would have to be asked is a refusal that says so.
     pub(crate) fn foresee(&self, request: &Request) -> Result<Grant, Outcome> {
-        match self.judge(request, |_, _| Ok(Slots::default()))?.0 {
+        let eyes = Eyes { workspaces: &self.workspaces, kept: None };
+        match self.judge(request, &eyes, false, |_, _| Ok(Slots::default()))?.verdict {
             Verdict::Allowed(grant) => Ok(*grant),
             Verdict::Ask(pending) => Err(Outcome::Refused(would_ask(pending.question()))),
             Verdict::Refused(refusal) => Err(Outcome::Refused(refusal)),
@@ -49,18 +76,25 @@ impl Engine {
     fn judge(
         &self,
         request: &Request,
+        eyes: &Eyes<'_>,
+        reads_input: bool,
         enter: impl FnOnce(&Loaded, &Facts) -> Result<Slots, Outcome>,
-    ) -> Result<(Verdict, Loaded, Slots), Outcome> {
+    ) -> Result<Judged, Outcome> {
         if request.command.first().is_none_or(|program| program.is_empty()) {
             return Err(usage("there is no command to run".to_owned(), "put it after `--`: `belljar run -- ls`"));
         }
         door::validate(request)?;
         let user = User::of_the_process();
         let loaded = policies::load(&self.languages, &user, &survey::workspace_folders(request)?, None)?;
-        let facts = survey::look(request, &user, &loaded)?;
+        let mut facts = survey::look(request, &user, &loaded)?;
         let slots = enter(&loaded, &facts)?;
+        let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
+        let pieces = inspect::gather(request, &facts, &input, eyes);
+        facts.code = pieces.digest();
+        let inspected = pieces.scan().map_err(not_set_up)?;
+        facts.findings = inspected.findings.clone();
         let verdict = policy::judge(request, &loaded.policy, &facts);
-        Ok((verdict, loaded, slots))
+        Ok(Judged { verdict, loaded, facts, inspected, input, slots })
     }
 
     fn ask(&self, pending: Pending, loaded: &Loaded) -> Result<Grant, Outcome> {
@@ -74,6 +108,18 @@ impl Engine {
         let terms = Terms { timeout, approvers, always };
         self.questions().ask(question, &terms, self.person.as_deref(), self.workspaces.watch())
     }
+}
+
+/// While a person looked at it, what they looked at may have been changed.
+fn still_the_same(request: &Request, facts: &Facts, input: &Begun, eyes: &Eyes<'_>) -> Result<(), Outcome> {
+    if inspect::gather(request, facts, input, eyes).digest() == facts.code {
+        return Ok(());
+    }
+    Err(refused(
+        "approval.code",
+        "the code was changed after somebody was asked about it".to_owned(),
+        "run it again, and answer the new question",
+    ))
 }
 
 fn would_ask(question: &Question) -> Refusal {

@@ -6,6 +6,8 @@ use model::{Access, Backend, Grant, Leftover, Outcome, Place, Request, SetupFail
 use workspace::{Means, Run, Workspaces};
 
 use crate::enclose;
+use crate::judge::Admitted;
+use crate::release::Release;
 
 /// The places whose changes are kept apart.
 pub fn places(grant: &Grant) -> Vec<&Place> {
@@ -17,12 +19,29 @@ pub fn run(
     backends: &[Box<dyn Backend>],
     workspaces: &Workspaces,
     request: &Request,
+    admitted: Admitted,
+    kept: Option<&str>,
+) -> Outcome {
+    let Admitted { grant, inspected, release, .. } = &admitted;
+    let mut outcome = over_layers(backends, workspaces, request, grant, release, kept);
+    if let Outcome::Ran(finished) = &mut outcome {
+        finished.inspected = inspected.clone();
+        finished.redacted = release.redacted();
+    }
+    outcome
+}
+
+fn over_layers(
+    backends: &[Box<dyn Backend>],
+    workspaces: &Workspaces,
+    request: &Request,
     grant: &Grant,
+    release: &Release,
     kept: Option<&str>,
 ) -> Outcome {
     let places = places(grant);
     if places.is_empty() {
-        return match enclose::in_the_strongest(backends, request, grant, &[]) {
+        return match enclose::in_the_strongest(backends, request, grant, &[], release.streams()) {
             Ok(sandbox) => sandbox.supervise(),
             Err(outcome) => outcome,
         };
@@ -35,7 +54,7 @@ pub fn run(
         Ok(run) => run,
         Err(trouble) => return not_set_up(trouble),
     };
-    match enclose::in_the_strongest(backends, request, grant, &run.stacks()) {
+    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams()) {
         Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
@@ -49,7 +68,7 @@ pub fn run(
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };
-            match enclose::in_the_strongest(backends, request, grant, &run.stacks()) {
+            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams()) {
                 Ok(sandbox) => left(workspaces, run, sandbox.supervise()),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,

@@ -6,11 +6,15 @@ pub mod approvals;
 mod commit;
 mod door;
 mod enclose;
+mod inspect;
 mod judge;
 mod layers;
 mod policies;
 mod rates;
+mod release;
+mod rules;
 mod sandboxes;
+mod scan;
 mod survey;
 mod toolchains;
 mod user;
@@ -18,8 +22,8 @@ mod user;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, Diagnosis, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Service,
-    Watch,
+    Backend, Diagnosis, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes, Scans,
+    Service, Watch,
 };
 use workspace::Workspaces;
 
@@ -56,8 +60,8 @@ impl Engine {
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
-        match self.admit(request) {
-            Ok(admitted) => layers::run(&self.backends, &self.workspaces, request, &admitted.grant, None),
+        match self.admit(request, None) {
+            Ok(admitted) => layers::run(&self.backends, &self.workspaces, request, admitted, None),
             Err(outcome) => outcome,
         }
     }
@@ -88,6 +92,10 @@ impl Service for Engine {
     }
 
     fn policies(&self) -> &dyn Policies {
+        self
+    }
+
+    fn scans(&self) -> &dyn Scans {
         self
     }
 }

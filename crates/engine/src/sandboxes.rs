@@ -13,7 +13,7 @@ impl Sandboxes for Engine {
     fn create(&self, request: &Request, name: Option<&str>) -> Result<KeptSandbox, Outcome> {
         // Judged as if something harmless ran in it: what may not be granted is found out now, not at its first use.
         let request = Request { command: vec!["/bin/true".into()], ..request.clone() };
-        let admitted = self.admit(&request)?;
+        let admitted = self.admit(&request, None)?;
         let places = layers::places(&admitted.grant);
         if places.is_empty() {
             return Err(usage(
@@ -30,8 +30,8 @@ impl Sandboxes for Engine {
             Ok(request) => request,
             Err(trouble) => return layers::not_set_up(trouble),
         };
-        match self.admit(&request) {
-            Ok(admitted) => layers::run(&self.backends, &self.workspaces, &request, &admitted.grant, Some(which)),
+        match self.admit(&request, Some(which)) {
+            Ok(admitted) => layers::run(&self.backends, &self.workspaces, &request, admitted, Some(which)),
             Err(outcome) => outcome,
         }
     }
@@ -63,7 +63,11 @@ impl Sandboxes for Engine {
         let taking = Taking { paths: absolute(&taking.paths), agreed: None, ..taking.clone() };
         let gate = self.commit_gate(which)?;
         let taken = self.workspaces.apply(which, &taking, gate.keeper())?;
-        if taken.asked.is_empty() || taking.check {
+        if taking.check {
+            return Ok(taken);
+        }
+        gate.record(&taken, self.workspaces.watch());
+        if taken.asked.is_empty() {
             return Ok(taken);
         }
         // What is taken then must be what was shown now, so the answer goes with a digest of it.

@@ -108,6 +108,9 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         state: state(),
         loose_secrets,
         program,
+        // Looked for when it is known that it may run at all.
+        findings: Vec::new(),
+        code: None,
     })
 }
 

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod cedar;
+mod code;
 mod denials;
 mod filter;
 mod layers;
@@ -25,6 +26,7 @@ pub type Law = fn(&[u8]);
 pub const ALL: &[(&str, Law)] = &[
     ("approvals", approvals::law),
     ("cedar", cedar::law),
+    ("code", code::law),
     ("denials", denials::law),
     ("filter", filter::law),
     ("layers", layers::law),

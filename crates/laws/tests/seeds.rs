@@ -23,6 +23,12 @@ fn no_rule_in_cedar_is_understood_in_part() {
 }
 
 #[test]
+fn any_program_is_scanned_and_what_is_left_out_is_said() {
+    // It scans each text eight times.
+    tried("code", TRIES / 40);
+}
+
+#[test]
 fn denials_are_few_and_safe_to_look_at() {
     holds("denials");
 }

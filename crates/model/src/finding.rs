@@ -43,6 +43,14 @@ pub struct Finding {
     pub excerpt: String,
 }
 
+impl Finding {
+    /// For people: `x.py:3:1: high: it starts a shell (python.process.os-system)`.
+    pub fn line(&self) -> String {
+        let Finding { rule, severity, message, at, .. } = self;
+        format!("{}:{}:{}: {}: {message} ({rule})", at.name, at.line, at.column, severity.name())
+    }
+}
+
 /// Where in what was scanned. Lines and columns count from 1, columns in letters; bytes from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spot {
@@ -52,4 +60,13 @@ pub struct Spot {
     pub column: u32,
     pub start: u64,
     pub end: u64,
+}
+
+/// What scanners say of the code of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspected {
+    /// The gravest first.
+    pub findings: Vec<Finding>,
+    /// What could not be looked at, and why: programs without source, files that are not there.
+    pub unread: Vec<String>,
 }

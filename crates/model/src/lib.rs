@@ -13,7 +13,9 @@ pub mod names;
 mod outcome;
 pub mod paths;
 mod policies;
+mod release;
 mod request;
+mod scans;
 mod seams;
 pub mod units;
 mod verdict;
@@ -25,13 +27,15 @@ pub use approvals::{
 };
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
-pub use finding::{Finding, Severity, Spot};
+pub use finding::{Finding, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{
-    Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine,
+    Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
+pub use release::{Outlet, Redacted, Streams};
 pub use request::{Asked, Request};
+pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{
     Backend, BackendReport, BadRules, Diagnosis, Feature, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,
     Sandboxes, Service, Silence, Step, Watch,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Enforcement, Held, Leftover, Refusal, Wall};
+use crate::{Enforcement, Held, Inspected, Leftover, Redacted, Refusal, Wall};
 
 /// The end of every request. `Refused` is as good an answer as `Ran`.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,10 @@ pub struct Finished {
     pub backend: String,
     /// What it changed in its workspaces, if anything.
     pub leftover: Option<Leftover>,
+    /// What scanners said of its code before it ran.
+    pub inspected: Inspected,
+    /// What was taken out of its output.
+    pub redacted: Vec<Redacted>,
     pub timing: Vec<Timing>,
 }
 

@@ -22,9 +22,16 @@ pub trait Policies {
     /// What would be answered differently to what was asked for in the past; by default as far back as is known.
     fn replay(&self, candidate: &Path, recorded: Option<&Path>) -> Result<Replay, Trouble>;
     /// Lets the project's file count in full, as it is now.
-    fn trust(&self, folder: &Path) -> Result<PathBuf, Trouble>;
+    fn trust(&self, folder: &Path) -> Result<Trusted, Trouble>;
     /// Takes that back.
     fn distrust(&self, folder: &Path) -> Result<PathBuf, Trouble>;
+}
+
+/// A project's file that counts in full from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trusted {
+    pub file: PathBuf,
+    pub says: Vec<SaidLine>,
 }
 
 /// Something that one would like to know the answer to.

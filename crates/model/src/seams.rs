@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     Action, Approvals, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies, Reason,
-    Request, SetupFailure, Stack, Strength, Taken, Taking, Trouble,
+    Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -21,6 +21,7 @@ pub trait Service {
     /// Questions that wait for a person, and answers to them.
     fn approvals(&self) -> &dyn Approvals;
     fn policies(&self) -> &dyn Policies;
+    fn scans(&self) -> &dyn Scans;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.
@@ -75,8 +76,15 @@ pub trait Backend {
     fn assess(&self, grant: &Grant) -> Enforcement;
     /// What `open` would do, step by step. Pure, given what `assess` knows of the host.
     fn plan(&self, grant: &Grant, stacks: &[Stack]) -> Result<Plan, SetupFailure>;
-    /// Raises every wall. `stacks`: one for each layered place. `trace`: keep the time that each step takes.
-    fn open(&self, grant: &Grant, stacks: &[Stack], trace: bool) -> Result<Box<dyn Sandbox>, SetupFailure>;
+    /// Raises every wall. `stacks`: one for each layered place. `streams`: what its output passes through. `trace`: keep
+    /// the time that each step takes.
+    fn open(
+        &self,
+        grant: &Grant,
+        stacks: &[Stack],
+        streams: Streams,
+        trace: bool,
+    ) -> Result<Box<dyn Sandbox>, SetupFailure>;
     /// What this host can hold, tried out for real.
     fn diagnose(&self) -> BackendReport;
 }

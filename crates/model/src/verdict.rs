@@ -180,8 +180,19 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// Of the run as a whole, by a rule that does not change by itself.
     pub fn new(rule: &str, message: String, hint: &str) -> Refusal {
-        Refusal { message, rule: rule.to_owned(), hint: hint.to_owned(), denied: Vec::new(), unanswered: false }
+        let (rule, hint) = (rule.to_owned(), hint.to_owned());
+        let denied = Denied {
+            action: Action::Exec,
+            about: String::new(),
+            rule: rule.clone(),
+            place: String::new(),
+            reason: message.clone(),
+            grant: hint.clone(),
+            retry: Retry::No,
+        };
+        Refusal { message, rule, hint, denied: vec![denied], unanswered: false }
     }
 }
 
@@ -189,6 +200,8 @@ impl Refusal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denied {
     pub action: Action,
+    /// Nothing if it is about the run as a whole.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
     pub rule: String,
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -105,6 +105,9 @@ pub struct Change {
     /// Why it is only taken when it is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protected: Option<String>,
+    /// Why a person is asked before it is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// Why it is never taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,

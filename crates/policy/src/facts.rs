@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use model::{Place, Principal, WorkspaceMode};
+use model::{Finding, Place, Principal, WorkspaceMode};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
@@ -41,6 +41,10 @@ pub struct Facts {
     /// Files with secrets in places that are granted besides the workspace: a folder or a file each.
     pub loose_secrets: Vec<(PathBuf, bool)>,
     pub program: Located,
+    /// What scanners say of the code that would run.
+    pub findings: Vec<Finding>,
+    /// A digest of that code, if there is some: a yes is to exactly this.
+    pub code: Option<String>,
     pub memory: u64,
     pub inherited_size: u64,
 }

@@ -287,12 +287,31 @@ pub struct Findings {
     pub high: Option<Answer>,
     pub medium: Option<Answer>,
     pub low: Option<Answer>,
+    /// The weakest kind of isolation in which code with such findings may run.
+    #[serde(default)]
+    pub isolation: FindingsIsolation,
+    /// Rules and classes whose findings are only told, such as `network` or `python.process.*`.
+    #[serde(default)]
+    pub ignore: Vec<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FindingsIsolation {
+    pub critical: Option<Text>,
+    pub high: Option<Text>,
+    pub medium: Option<Text>,
+    pub low: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Release {
+    /// Whether secrets are taken out of what a sandbox says. They are, if not said.
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
+    pub redact: Option<Spanned<bool>>,
     /// The most bytes of one file that goes back to the asker.
     pub largest: Option<Text>,
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
 use model::{
-    Accepted, Access, Action, Asked, Command, Context, Envelope, Files, Grant, Limits, Network, Pending, Place, Powers,
-    Question, Reason, Refusal, Request, Resource, Retry, Ruling, Verdict, Wall,
+    Accepted, Access, Action, Asked, Command, Context, Envelope, Files, Finding, Grant, Limits, Network, Pending,
+    Place, Powers, Question, Reason, Refusal, Request, Resource, Retry, Ruling, Verdict, Wall,
 };
 
 use crate::credentials;
@@ -25,6 +25,7 @@ pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
     let judgements = envelopes(request, facts).into_iter().map(|envelope| policy.weigh(&envelope));
     let mut reasons: Vec<Reason> = judgements.flat_map(|judgement| judgement.reasons).collect();
     reasons.extend(about_workspaces(policy, facts));
+    reasons.extend(policy.weigh_findings(&facts.findings));
     match reasons.iter().map(|reason| reason.ruling).max().unwrap_or(Ruling::Deny) {
         Ruling::Allow => Verdict::Allowed(Box::new(grant)),
         Ruling::Ask => Verdict::Ask(Box::new(Pending::new(grant, question(request, policy, facts, reasons)))),
@@ -167,6 +168,9 @@ fn refusal(reasons: &[Reason]) -> Refusal {
     }
 }
 
+/// More findings are not shown to a person: the gravest are.
+const MOST_SHOWN: usize = 12;
+
 /// Everything that the answer depends on.
 fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reason>) -> Question {
     let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -192,8 +196,10 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reas
     for wall in &request.accept_gaps {
         shown.push(("without the wall".to_owned(), wall.name().to_owned()));
     }
+    shown.extend(facts.code.iter().map(|digest| ("code".to_owned(), digest.clone())));
     let reasons = reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask).collect();
-    Question::new(facts.principal.clone(), shown, reasons, Vec::new(), policy.revision.clone())
+    let findings = facts.findings.iter().take(MOST_SHOWN).map(Finding::line).collect();
+    Question::new(facts.principal.clone(), shown, reasons, findings, policy.revision.clone())
 }
 
 fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Result<Grant, Refusal> {
@@ -229,7 +235,8 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Resu
         limits: limits(&request.limits, &policy.limits(), facts),
     };
     let missing = gift.missing.iter().chain(&request.accept_gaps).copied().collect();
-    let accepted = Accepted { minimum: policy.minimum(), partly: PARTLY.to_vec(), missing };
+    let minimum = policy.minimum().max(policy.isolation_for(&facts.findings));
+    let accepted = Accepted { minimum, partly: PARTLY.to_vec(), missing };
     Ok(Grant::mint(powers, accepted))
 }
 

@@ -8,6 +8,7 @@ mod credentials;
 mod examples;
 mod facts;
 mod file;
+mod findings;
 mod grants;
 mod judge;
 mod options;

@@ -38,8 +38,19 @@ pub struct Settings {
     pub accepted_missing: BTreeSet<Wall>,
     pub agents: Vec<AgentTerms>,
     pub approvals: ApprovalTerms,
-    /// What to do about findings, by how grave they are: critical, high, medium, low.
-    pub findings: [Option<Ruling>; 4],
+    pub findings: FindingTerms,
+    /// Whether secrets are taken out of output.
+    pub redact: Option<bool>,
+}
+
+/// What to do about findings. Lists go by how grave they are, as in [`model::Severity::ALL`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FindingTerms {
+    pub rulings: [Option<Ruling>; 4],
+    /// The weakest isolation that will do.
+    pub isolation: [Option<Strength>; 4],
+    /// Rules and classes that are only told.
+    pub ignore: Vec<Glob>,
 }
 
 /// How often somebody may ask.
@@ -93,6 +104,7 @@ impl Settings {
             agents,
             approvals,
             findings,
+            redact,
         } = later;
         self.limits = either(&limits, &self.limits, |later, earlier| later.or(earlier));
         self.read.extend(read);
@@ -112,9 +124,15 @@ impl Settings {
         if !approvers.is_empty() {
             self.approvals.approvers = approvers;
         }
-        for (known, later) in self.findings.iter_mut().zip(findings) {
+        let FindingTerms { rulings, isolation, ignore } = findings;
+        for (known, later) in self.findings.rulings.iter_mut().zip(rulings) {
             *known = later.or(*known);
         }
+        for (known, later) in self.findings.isolation.iter_mut().zip(isolation) {
+            *known = later.or(*known);
+        }
+        self.findings.ignore.extend(ignore);
+        self.redact = redact.or(self.redact);
     }
 }
 

@@ -1,12 +1,13 @@
 //! A policy in words: one line for each thing it says.
 
-use model::{Asked, Remark, Ruling, Said, SaidLine};
+use model::{Asked, Remark, Ruling, Said, SaidLine, Severity};
 
 use crate::compile::{Owner, RESERVED, compile, unnamed};
 use crate::pattern::{PathPattern, Roots};
 use crate::policy::{Policy, Voice};
 use crate::reader::{BadPolicy, Source, read};
 use crate::rule::Rule;
+use crate::sheet::FindingTerms;
 
 impl Owner {
     pub fn name(self) -> &'static str {
@@ -136,10 +137,20 @@ impl Voice {
         if let Some(always) = approvals.always {
             say(format!("answers {} hold for good", if always { "may" } else { "may not" }), "");
         }
-        for (name, ruling) in ["critical", "high", "medium", "low"].iter().zip(settings.findings) {
+        let FindingTerms { rulings, isolation, ignore } = &settings.findings;
+        for (severity, (ruling, isolation)) in Severity::ALL.iter().zip(rulings.iter().zip(isolation)).rev() {
             if let Some(ruling) = ruling {
-                say(format!("{} {name} findings", ruling.name()), "");
+                say(format!("{} {} findings", ruling.name(), severity.name()), "");
             }
+            if let Some(isolation) = isolation {
+                say(format!("isolate {} findings at least by {}", severity.name(), isolation.name()), "");
+            }
+        }
+        for rule in ignore {
+            say(format!("only tell of findings `{}`", rule.written()), "");
+        }
+        if let Some(redact) = settings.redact {
+            say(format!("{} secrets out of output", if redact { "take" } else { "do not take" }), "");
         }
         for rules in &self.foreign {
             say(format!("{} rules in another language", rules.count()), "");

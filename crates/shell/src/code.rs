@@ -1,18 +1,24 @@
 //! Code that a command is given: in its arguments, in its input, or from another program.
 
 use crate::holes::{HOLE, filled, of as with_holes, shown};
-use crate::interpreters::{Source, of_shell};
+use crate::interpreters::{Source, is_descriptor_of, is_foreign, of_shell};
 use crate::read::{Around, Given, Reader, merge};
-use crate::{Code, Word};
+use crate::{Code, Origin, Script, Word};
 
 impl Reader {
     pub(crate) fn shell(&mut self, number: usize, name: &str, rest: &[Given], around: &Around) {
-        if name == "fish" {
-            self.doubt("`fish` reads lines in its own way".to_owned());
+        if is_foreign(name) && !rest.is_empty() {
+            self.doubt(format!("`{name}` reads lines in its own way"));
         }
         for pair in rest.windows(2) {
             if matches!(pair[0].word.known(), Some("--rcfile" | "--init-file")) {
                 merge(&mut self.commands[number].fed_by, pair[1].from.clone());
+                if is_descriptor_of(&pair[1].word) {
+                    self.doubt(format!("`{name}` runs what comes through `{}`", pair[1].word.text()));
+                }
+            }
+            if matches!(pair[1].word.known(), Some("expand_aliases" | "histexpand" | "keyword")) {
+                self.doubt(format!("`{name} {}` may change what commands mean", pair[0].word.text()));
             }
         }
         let words: Vec<&Word> = rest.iter().map(|given| &given.word).collect();
@@ -42,24 +48,44 @@ impl Reader {
             Source::File(at) => {
                 if let Some(file) = rest.get(at) {
                     merge(&mut self.commands[number].fed_by, file.from.clone());
+                    let origin = Origin::File(file.word.clone());
+                    self.commands[number].script = Some(Script { language, origin });
                 }
                 return;
+            }
+            Source::Descriptor(at) => {
+                let Some(file) = rest.get(at) else { return };
+                let mut from = file.from.clone();
+                if from.is_empty() {
+                    merge(&mut from, around.feeding.clone());
+                }
+                merge(&mut self.commands[number].fed_by, from);
+                return self.doubt(format!("`{name}` runs what comes through `{}`", file.word.text()));
             }
             Source::Argument(at, from) => {
                 let Some(given) = rest.get(at) else { return };
                 let text = with_holes(&given.word);
                 let word = filled(text.get(from..).unwrap_or_default().to_owned(), false);
-                (Given { word, from: given.from.clone() }, around.behind(format!("{name} -c")))
+                (given.with(word), around.behind(format!("{name} -c")))
             }
             Source::Input => {
                 merge(&mut self.commands[number].fed_by, around.feeding.clone());
-                let Some(document) = around.document.clone() else { return };
+                let Some(document) = around.document.clone() else {
+                    // What others print, nobody can read before.
+                    if let Some(source) = around.feeding.last().or(around.other_input.as_ref()) {
+                        self.doubt(format!("`{name}` runs what comes from `{source}`"));
+                    } else {
+                        self.commands[number].script = Some(Script { language, origin: Origin::Input });
+                    }
+                    return;
+                };
                 (document, Around { document: None, feeding: Vec::new(), ..around.behind(name) })
             }
         };
         match language {
             "shell" | "fish" => {
-                let is_bash = matches!(name, "bash" | "rbash" | "zsh" | "ksh" | "ksh93" | "mksh");
+                let is_bash =
+                    matches!(name, "bash" | "bash-static" | "rbash" | "zsh" | "ksh" | "ksh93" | "mksh" | "source");
                 self.line_of(number, &[code], &inner, is_bash);
                 self.commands[number].code.iter_mut().for_each(|code| code.language = language);
             }
@@ -83,7 +109,7 @@ impl Reader {
         let parts: Vec<String> = given.iter().map(|given| with_holes(&given.word)).collect();
         let line = parts.join(" ");
         let from = given.iter().flat_map(|given| given.from.clone()).collect();
-        self.given_code(number, "shell", &Given { word: filled(line.clone(), false), from });
+        self.given_code(number, "shell", &Given { from, ..Given::of(filled(line.clone(), false)) });
         // Of code that is all unknown, all is said.
         if !line.trim_matches([HOLE, ' ']).is_empty() {
             self.line(&line, around, is_bash);

@@ -25,19 +25,75 @@ pub(crate) enum Source {
     File(usize),
     /// From its input.
     Input,
+    /// From a descriptor that is not its input, by its number among the arguments.
+    Descriptor(usize),
     /// From none of them.
     Elsewhere,
 }
 
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh", "yash", "fish", "ksh93"];
+const SHELLS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh", "lksh", "pdksh", "oksh", "loksh", "yash", "posh",
+    "mrsh", "hush", "osh", "rzsh", "rksh", "bosh",
+];
+/// Shells that read lines in their own way.
+const FOREIGN: &[&str] = &[
+    "fish", "csh", "tcsh", "pwsh", "powershell", "elvish", "nu", "nushell", "xonsh", "rc", "es", "ion", "murex", "ysh",
+];
 
 pub(crate) fn is_shell(name: &str) -> bool {
-    SHELLS.contains(&name)
+    let name = without_version(name);
+    SHELLS.contains(&name) || FOREIGN.contains(&name)
+}
+
+pub(crate) fn is_foreign(name: &str) -> bool {
+    FOREIGN.contains(&without_version(name))
+}
+
+/// `bash-static`, `zsh-5.9` and `ksh93` are the shell still.
+fn without_version(name: &str) -> &str {
+    let name = name.strip_suffix("-static").unwrap_or(name);
+    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-')
 }
 
 /// A file that is whatever a descriptor is, such as the pipe.
 pub(crate) fn is_descriptor(file: &str) -> bool {
-    file.contains("/dev/") || file.contains("/proc/") || file.starts_with("dev/") || file.starts_with("proc/")
+    let parts = parts(file);
+    let first = parts.first().copied().unwrap_or_default();
+    let leads_back = parts.contains(&"..") && parts.contains(&"fd");
+    let is_pair = |pair: &[&str]| pair[0] == "dev" && (pair[1] == "fd" || pair[1].starts_with("std"));
+    file.starts_with('/') && matches!(first, "dev" | "proc")
+        || leads_back
+        || parts.windows(2).any(is_pair)
+        || parts.contains(&"proc") && parts.contains(&"fd")
+}
+
+/// A word that may be such a file; `<(…)` comes out as one.
+pub(crate) fn is_descriptor_of(word: &Word) -> bool {
+    match (word.known(), word.pieces().first()) {
+        (Some("/dev/null"), _) => false,
+        (Some(file), _) => is_descriptor(file),
+        (None, Some(crate::Piece::Text(start))) => is_descriptor(start),
+        _ => false,
+    }
+}
+
+fn is_input(file: &str) -> bool {
+    let parts = parts(file);
+    parts.ends_with(&["dev", "stdin"]) || parts.ends_with(&["fd", "0"])
+}
+
+fn parts(file: &str) -> Vec<&str> {
+    file.split('/').filter(|part| !matches!(*part, "" | ".")).collect()
+}
+
+/// Where code comes from, if this word is a file.
+pub(crate) fn from_file(at: usize, word: &Word) -> Source {
+    match word.known() {
+        Some(file) if file == "-" || is_input(file) => Source::Input,
+        Some("/dev/null") => Source::Elsewhere,
+        _ if is_descriptor_of(word) => Source::Descriptor(at),
+        _ => Source::File(at),
+    }
 }
 
 pub(crate) fn interpreter(name: &str) -> Option<Interpreter> {
@@ -92,7 +148,10 @@ impl Interpreter {
                 return Source::Argument(at + 1, 0);
             }
             if self.instead.contains(&option) {
-                return Source::Elsewhere;
+                return match arguments.get(at + 1).filter(|_| self.operand_is_code) {
+                    Some(file) => from_file(at + 1, file),
+                    None => Source::Elsewhere,
+                };
             }
             if self.code.contains(&option) && option.starts_with("--") {
                 return Source::Argument(at, option.len() + 1);
@@ -119,8 +178,7 @@ impl Interpreter {
         match arguments.get(at) {
             None => Source::Input,
             Some(_) if self.operand_is_code => Source::Argument(at, 0),
-            Some(word) if word.known().is_some_and(|file| file == "-" || is_descriptor(file)) => Source::Input,
-            Some(_) => Source::File(at),
+            Some(word) => from_file(at, word),
         }
     }
 
@@ -155,7 +213,7 @@ impl Interpreter {
 /// Where a shell's code comes from, with these arguments, and whether `-c` stood there.
 pub(crate) fn of_shell(arguments: &[&Word]) -> Result<Source, String> {
     let mut at = 0;
-    let (mut is_command, mut is_input) = (false, false);
+    let (mut is_command, mut is_stdin) = (false, false);
     while let Some(word) = arguments.get(at) {
         let Some(text) = word.known() else {
             // After `-c` it is the code, whatever it begins with.
@@ -172,8 +230,12 @@ pub(crate) fn of_shell(arguments: &[&Word]) -> Result<Source, String> {
             "--command" => return Ok(Source::Argument(at, 0)),
             long if long.starts_with("--") => {}
             short if short.starts_with(['-', '+']) && short.len() > 1 => {
+                // Some shells take what follows it for its value, some for more options.
+                if short.find(['o', 'O']).is_some_and(|place| place + 1 < short.len()) {
+                    return Err(short.to_owned());
+                }
                 is_command |= short.starts_with('-') && short.contains('c');
-                is_input |= short.starts_with('-') && short.contains('s');
+                is_stdin |= short.starts_with('-') && short.contains('s');
                 at += short.matches(['o', 'O']).count();
             }
             _ => {
@@ -186,7 +248,7 @@ pub(crate) fn of_shell(arguments: &[&Word]) -> Result<Source, String> {
         return Ok(Source::Argument(at, 0));
     }
     Ok(match arguments.get(at) {
-        Some(word) if !is_input && !word.known().is_some_and(is_descriptor) => Source::File(at),
+        Some(word) if !is_stdin => from_file(at, word),
         _ => Source::Input,
     })
 }

@@ -3,20 +3,28 @@
 //! It steers what people are asked; it is never the wall. What it does not understand it says so, in `unclear`: whoever
 //! judges a reading must treat that as a reason to ask. No I/O, no panics, and time that grows with the text.
 
+mod arithmetic;
 mod builtins;
 mod code;
+mod compound;
+mod draft;
+mod escapes;
 mod holes;
 mod interpreters;
+mod launchers;
 mod options;
 mod parse;
+mod printed;
 mod read;
+mod redirects;
 mod simple;
+mod sleeping;
 mod start;
 mod tree;
 mod word;
 mod words;
 
-pub use simple::{Code, STANDARD, Simple, quoted};
+pub use simple::{Code, Origin, STANDARD, Script, Simple, quoted};
 pub use word::{Piece, Word};
 
 /// Longer texts are not read.

@@ -10,6 +10,8 @@ pub(crate) struct Wrapper {
     pub before: usize,
     /// `NAME=value` may stand before the program.
     pub assigns: bool,
+    /// Every option with two dashes stands alone, or has its value attached.
+    pub any_long: bool,
     pub starts: Starts,
 }
 
@@ -22,7 +24,7 @@ pub(crate) enum Starts {
 }
 
 const fn words(short: &'static str, long: &'static [&'static str], before: usize) -> Wrapper {
-    Wrapper { short, long, before, assigns: false, starts: Starts::Words }
+    Wrapper { short, long, before, assigns: false, any_long: false, starts: Starts::Words }
 }
 
 /// The wrapper of this name. Programs that need more than a table are in `start`.
@@ -110,6 +112,87 @@ pub(crate) fn wrapper(name: &str) -> Option<Wrapper> {
         "tini" => words("gp:svwe:", &[], 0),
         "busybox" | "toybox" => words("", &[], 0),
         "fakeroot" => words("l:s:i:ub:h", &["lib=", "faked=", "unknown-is-real"], 0),
+        "fakechroot" => words("se:c:", &["use-system-libs", "environment=", "config-dir="], 0),
+        "setpriv" => words(
+            "dhV",
+            &[
+                "dump", "groups=", "list-caps", "no-new-privs", "nnp", "rgid=", "regid=", "egid=", "ruid=", "reuid=",
+                "euid=", "clear-groups", "keep-groups", "init-groups", "inh-caps=", "ambient-caps=", "bounding-set=",
+                "pdeathsig=", "ptracer=", "securebits=", "selinux-label=", "apparmor-profile=", "landlock-access=",
+                "landlock-rule=", "seccomp-filter=", "reset-env",
+            ],
+            0,
+        ),
+        "linux32" | "linux64" | "i386" | "i486" | "i586" | "i686" | "x86_64" | "uname26" | "setarch" => words(
+            "BFILRSTXZ3v",
+            &[
+                "32bit", "fdpic-funcptrs", "short-inode", "addr-compat-layout", "addr-no-randomize", "whole-seconds",
+                "sticky-timeouts", "read-implies-exec", "mmap-page-zero", "3gb", "4gb", "uname-2.6", "verbose",
+            ],
+            0,
+        ),
+        "prlimit" => words(
+            "c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::p:o:",
+            &[
+                "core=?", "data=?", "nice=?", "fsize=?", "sigpending=?", "memlock=?", "rss=?", "nofile=?",
+                "msgqueue=?", "rtprio=?", "stack=?", "cpu=?", "nproc=?", "as=?", "locks=?", "rttime=?", "pid=",
+                "output=", "noheadings", "raw", "verbose",
+            ],
+            0,
+        ),
+        "choom" => words("n:p:", &["adjust=", "pid="], 0),
+        "uclampset" => words("m:M:sapRv", &["all-tasks", "system", "reset-on-fork", "verbose", "pid="], 0),
+        "systemd-run" => words(
+            "u:p:tPqGdSE:H:M:rC",
+            &[
+                "scope", "unit=", "property=", "description=", "slice=", "slice-inherit", "uid=", "gid=", "nice=",
+                "setenv=", "user", "system", "pty", "pty-late", "pipe", "quiet", "wait", "collect", "shell",
+                "same-dir", "working-directory=", "service-type=", "remain-after-exit", "send-sighup", "no-block",
+                "no-ask-password", "on-active=", "on-boot=", "on-startup=", "on-unit-active=", "on-unit-inactive=",
+                "on-calendar=", "on-clock-change", "on-timezone-change", "timer-property=", "path-property=",
+                "socket-property=", "host=", "machine=", "expand-environment=", "background=", "ignore-failure",
+            ],
+            0,
+        ),
+        "systemd-inhibit" => words("", &["what=", "who=", "why=", "mode=", "no-pager", "no-legend"], 0),
+        "systemd-cat" => words("t:p:", &["identifier=", "priority=", "stderr-priority=", "level-prefix="], 0),
+        "chpst" => words("u:U:b:e:/:C:n:l:L:m:d:o:p:f:c:r:t:vVP012", &[], 0),
+        "softlimit" => words("a:c:d:f:l:m:o:p:r:s:t:", &[], 0),
+        "setuidgid" | "envuidgid" | "envdir" | "s6-setuidgid" | "s6-envuidgid" | "s6-envdir" => words("", &[], 1),
+        "setlock" => words("nNxX", &[], 1),
+        "firejail" => words("c", FIREJAIL, 0),
+        "proot" => words(
+            "r:b:m:q:w:v:k:0S:R:i:VhH",
+            &["rootfs=", "bind=", "qemu=", "cwd=", "kernel-release=", "root-id", "change-id=", "link2symlink"],
+            0,
+        ),
+        "valgrind" => Wrapper { any_long: true, ..words("qvhd", &[], 0) },
+        "gdbserver" => Wrapper { any_long: true, ..words("", &[], 1) },
+        "rlwrap" => words("a::A::b:cC:D:e:E:f:F:g:H:hiIlm::M:nNO:oP:p::q:rRsS:t:T:uUvwW::X:z:", &[], 0),
+        "unbuffer" => words("p", &[], 0),
+        "cgexec" => words("g:b", &["sticky"], 0),
+        "numactl" => words(
+            "ai:p:P:c:N:C:m:bHsS:L:lw:",
+            &[
+                "all", "interleave=", "preferred=", "preferred-many=", "physcpubind=", "cpunodebind=", "membind=",
+                "localalloc", "balancing", "weighted-interleave=",
+            ],
+            0,
+        ),
+        "xvfb-run" => words(
+            "ae:f:hn:lp:s:w:",
+            &["auto-servernum", "error-file=", "auth-file=", "server-num=", "listen-tcp", "server-args=", "wait="],
+            0,
+        ),
+        "dbus-run-session" => words("", &["config-file=", "dbus-daemon="], 0),
+        "catchsegv" | "eatmydata" | "torsocks" | "torify" | "dbus-launch" => words("", &[], 0),
+        "proxychains" | "proxychains4" => words("qf:", &[], 0),
+        "faketime" => words("mpf:", &[], 1),
+        "trickle" => words("d:u:sw:l:t:", &[], 0),
+        "caffeinate" => words("disumt:w:", &[], 0),
+        "gtimeout" => words("fk:ps:v", &["foreground", "kill-after=", "preserve-status", "signal=", "verbose"], 1),
+        "gnice" => words("n:0123456789", &["adjustment="], 0),
+        "gstdbuf" => words("e:i:o:", &["error=", "input=", "output="], 0),
         // Of the shell itself.
         "exec" => words("a:cl", &[], 0),
         "command" => words("pvV", &[], 0),
@@ -125,6 +208,11 @@ pub(crate) fn wrapper(name: &str) -> Option<Wrapper> {
         _ => return None,
     })
 }
+
+const FIREJAIL: &[&str] = &[
+    "quiet", "noprofile", "private=?", "net=", "profile=", "seccomp=?", "noroot", "caps.drop=", "whitelist=",
+    "blacklist=", "read-only=", "read-write=", "shell=", "name=", "overlay", "overlay-tmpfs", "debug", "allusers",
+];
 
 fn is_loader(name: &str) -> bool {
     name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so" || name.starts_with("ld-2.")
@@ -194,6 +282,19 @@ pub(crate) const SCRIPT: Wrapper = words(
     0,
 );
 
+pub(crate) const START_STOP_DAEMON: Wrapper = words(
+    "SKTHx:a:n:u:g:c:r:d:N:P:I:k:p:mbCoqtvR:s:O:",
+    &[
+        "start", "stop", "status", "exec=", "startas=", "name=", "user=", "group=", "chuid=", "chroot=", "chdir=",
+        "nicelevel=", "procsched=", "iosched=", "umask=", "pidfile=", "make-pidfile", "remove-pidfile", "background",
+        "no-close", "oknodo", "quiet", "test", "verbose", "retry=", "signal=", "output=", "notify-await",
+        "notify-timeout=", "ppid=", "pid=",
+    ],
+    0,
+);
+
+pub(crate) const SCREEN: Wrapper = words("aAc:dDe:fh:ilLmOp:qQrRs:S:t:T:UvwxX", &[], 0);
+
 /// What an option is, and its value where that is attached.
 pub(crate) enum Taken<'a> {
     /// Without a value, or with one attached.
@@ -212,6 +313,10 @@ impl Wrapper {
                 Some((name, value)) => (name, Some(value)),
                 None => (long, None),
             };
+            if self.any_long {
+                seen(name, value);
+                return Taken::Alone;
+            }
             let bare = |known: &str| known.trim_end_matches('?').trim_end_matches('=').to_owned();
             // GNU takes any beginning of a name that fits only one.
             let exact = self.long.iter().find(|known| bare(known) == name);

@@ -1,7 +1,10 @@
 //! Text → tree, by the grammar of bash. One pass, with a bound on depth; what it does not know ends it.
 
-use crate::tree::{Command, Compound, Kind, List, Pipeline, Plain, Redirect, Target, Written};
-use crate::{DEEPEST, Word};
+use std::borrow::Cow;
+
+use crate::DEEPEST;
+use crate::redirects::Pending;
+use crate::tree::{Command, Compound, List, Pipeline, Plain, Written};
 
 /// Why the rest of the text was not read, as a sentence.
 pub(crate) type Stop = String;
@@ -14,17 +17,62 @@ pub(crate) struct Tree {
     pub odd: Vec<String>,
     /// Holds `[[` or `((`, which other shells take for commands.
     pub only_bash: bool,
+    /// The first place that looks at variables as at numbers or names: what they hold may then run.
+    pub counts: Option<String>,
     /// Why the rest is missing.
     pub stop: Option<Stop>,
 }
 
 /// The tree of `text`, which stands `depth` levels deep.
+///
+/// Bash takes out line ends behind a backslash before it looks at anything else: `$\⏎(rm x)` runs `rm`. Whether one is
+/// taken out depends on what stands before it, so the text is read until none is left where one would be.
 pub(crate) fn tree(text: &str, depth: usize) -> Tree {
-    let mut parser = Parser::new(text, depth);
-    let mut list = List::new();
-    let stop = parser.all_into(&mut list).err();
-    let Parser { documents, odd, only_bash, .. } = parser;
-    Tree { list, documents, odd, only_bash, stop }
+    let mut joined = Cow::Borrowed(text);
+    let mut cuts = Vec::new();
+    let mut round = 0;
+    loop {
+        let mut parser = Parser::new(&joined, depth);
+        let mut list = List::new();
+        let mut stop = parser.all_into(&mut list).err();
+        let Parser { documents, odd, only_bash, counts, mut joints, literal, .. } = parser;
+        if !joints.is_empty() && round < MOST_ROUNDS {
+            round += 1;
+            joints.sort_unstable();
+            joints.dedup();
+            joined = Cow::Owned(without(&joined, &joints, &mut cuts));
+            continue;
+        }
+        // What was taken for a line end to take out may turn out to stand in quotes.
+        let is_wrong = literal.iter().any(|(from, to)| {
+            let place = cuts.partition_point(|cut| cut < from);
+            cuts.get(place).is_some_and(|cut| cut <= to)
+        });
+        if is_wrong || !joints.is_empty() {
+            stop = stop.or(Some("its lines are joined in a way that is not understood".to_owned()));
+        }
+        return Tree { list, documents, odd, only_bash, counts, stop };
+    }
+}
+
+/// The text without the line ends at `joints` and the backslashes before them; `cuts` are the places where some were.
+fn without(text: &str, joints: &[usize], cuts: &mut Vec<usize>) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut all = Vec::with_capacity(cuts.len() + joints.len());
+    let mut earlier = cuts.iter().peekable();
+    let mut from = 0;
+    for (taken, joint) in joints.iter().enumerate() {
+        while let Some(cut) = earlier.next_if(|cut| *cut <= joint) {
+            all.push(cut - 2 * taken);
+        }
+        kept.push_str(text.get(from..*joint).unwrap_or_default());
+        all.push(kept.len());
+        from = joint + 2;
+    }
+    all.extend(earlier.map(|cut| cut - 2 * joints.len()));
+    kept.push_str(text.get(from..).unwrap_or_default());
+    *cuts = all;
+    kept
 }
 
 pub(crate) struct Parser<'t> {
@@ -33,18 +81,18 @@ pub(crate) struct Parser<'t> {
     pub(crate) depth: usize,
     pub(crate) documents: Vec<Written>,
     /// Here-documents that begin at the next line.
-    pending: Vec<Pending>,
+    pub(crate) pending: Vec<Pending>,
     pub(crate) odd: Vec<String>,
     pub(crate) only_bash: bool,
+    pub(crate) counts: Option<String>,
+    /// Where a backslash hides a line end that is to be taken out.
+    pub(crate) joints: Vec<usize>,
+    /// Where nothing has a meaning, from and to: comments, single quotes.
+    pub(crate) literal: Vec<(usize, usize)>,
+    /// Within how many `$(…)` and `<(…)` this is.
+    pub(crate) substitutions: usize,
     /// How many bytes may still be looked at twice.
     pub(crate) patience: usize,
-}
-
-struct Pending {
-    number: usize,
-    end: String,
-    is_quoted: bool,
-    strips_tabs: bool,
 }
 
 /// Where a command may stand, these are no programs.
@@ -52,6 +100,8 @@ const RESERVED: &[&str] = &[
     "!", "{", "}", "[[", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac",
     "select", "function", "time", "coproc", "in",
 ];
+/// Text is read again for line ends that a backslash hides this often.
+const MOST_ROUNDS: usize = 8;
 const PATIENCE: usize = 4 * crate::LONGEST;
 /// They end the list before them.
 const CLOSING: &[&str] = &["}", "then", "elif", "else", "fi", "do", "done", "esac"];
@@ -67,6 +117,10 @@ impl<'t> Parser<'t> {
             pending: Vec::new(),
             odd: Vec::new(),
             only_bash: false,
+            counts: None,
+            joints: Vec::new(),
+            literal: Vec::new(),
+            substitutions: 0,
             patience: PATIENCE,
         }
     }
@@ -85,6 +139,10 @@ impl<'t> Parser<'t> {
         self.patience = inner.patience;
         self.odd.append(&mut inner.odd);
         self.only_bash |= inner.only_bash;
+        self.counts = self.counts.take().or(inner.counts.take());
+        if !inner.joints.is_empty() {
+            self.odd.push("a line end is hidden twice".to_owned());
+        }
         result
     }
 
@@ -139,13 +197,21 @@ impl<'t> Parser<'t> {
         result
     }
 
-    /// A list that ends with `)`, of which the opening was taken. Its here-documents are its own.
-    pub(crate) fn list_in_parentheses(&mut self) -> Result<List, Stop> {
+    /// What stands in `$(…)` and the like, of which the opening was taken. Its here-documents are its own.
+    pub(crate) fn substitution(&mut self) -> Result<List, Stop> {
         let outer = std::mem::take(&mut self.pending);
-        let mut list = List::new();
-        self.deeper(|parser| parser.list_into(&mut list))?;
+        self.substitutions += 1;
+        let list = self.list_in_parentheses();
+        self.substitutions -= 1;
         self.no_document_missing()?;
         self.pending = outer;
+        list
+    }
+
+    /// A list that ends with `)`, of which the opening was taken. Here-documents begin at the next line, within it or not.
+    pub(crate) fn list_in_parentheses(&mut self) -> Result<List, Stop> {
+        let mut list = List::new();
+        self.deeper(|parser| parser.list_into(&mut list))?;
         match self.take(")") {
             true => Ok(list),
             false => Err(self.unexpected()),
@@ -159,7 +225,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn list(&mut self) -> Result<List, Stop> {
+    pub(crate) fn list(&mut self) -> Result<List, Stop> {
         let mut list = List::new();
         self.list_into(&mut list)?;
         Ok(list)
@@ -209,55 +275,39 @@ impl<'t> Parser<'t> {
         loop {
             match self.byte() {
                 Some(b' ' | b'\t') => self.at += 1,
-                Some(b'\\') if self.sees("\\\n") => self.at += 2,
-                Some(b'#') => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
+                Some(b'\\') if self.sees("\\\n") => self.join(),
+                Some(b'#') => {
+                    let from = self.at;
+                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                    self.literal.push((from + 1, self.at));
+                }
                 _ => return,
             }
         }
     }
 
+    /// Passes over a backslash and the line end that it hides.
+    pub(crate) fn join(&mut self) {
+        self.joints.push(self.at);
+        self.at += 2;
+    }
+
     pub(crate) fn skip_lines(&mut self) -> Result<(), Stop> {
         loop {
             self.skip_blanks();
-            if !self.take("\n") {
+            if self.byte() != Some(b'\n') {
                 return Ok(());
             }
-            for pending in std::mem::take(&mut self.pending) {
-                self.document(&pending)?;
-            }
+            self.line_end()?;
         }
     }
 
-    fn document(&mut self, pending: &Pending) -> Result<(), Stop> {
-        let mut body = String::new();
-        while self.at < self.text.len() {
-            let mut line = String::new();
-            loop {
-                let rest = self.rest();
-                let length = rest.find('\n').map_or(rest.len(), |end| end + 1);
-                let (part, _) = rest.split_at(length);
-                self.at += length;
-                line.push_str(match pending.strips_tabs {
-                    true => part.trim_start_matches('\t'),
-                    false => part,
-                });
-                // Where the document is expanded, lines are joined before its end is looked for.
-                let slashes = line.trim_end_matches('\n').bytes().rev().take_while(|byte| *byte == b'\\').count();
-                if pending.is_quoted || slashes % 2 == 0 || !line.ends_with('\n') {
-                    break;
-                }
-                line.truncate(line.len() - 2);
-            }
-            if line.strip_suffix('\n').unwrap_or(&line) == pending.end {
-                break;
-            }
-            body.push_str(&line);
+    /// Passes over a line end, and over the here-documents that begin there.
+    pub(crate) fn line_end(&mut self) -> Result<(), Stop> {
+        self.at += 1;
+        for pending in std::mem::take(&mut self.pending) {
+            self.document(&pending)?;
         }
-        let written = match pending.is_quoted {
-            true => Written { word: crate::holes::filled(body, false), runs: Vec::new(), variables: Vec::new() },
-            false => self.within(&body, |inner| inner.expanded_text())?,
-        };
-        self.documents[pending.number] = written;
         Ok(())
     }
 
@@ -270,7 +320,16 @@ impl<'t> Parser<'t> {
         RESERVED.iter().find(|reserved| **reserved == word).copied()
     }
 
-    fn take_reserved(&mut self, word: &str) -> bool {
+    /// The word, if it stands here alone.
+    fn take_word(&mut self, word: &str) -> bool {
+        let found = self.sees(word) && self.byte_after(word.len()).is_none_or(|byte| b" \t\n;&|<>()".contains(&byte));
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    pub(crate) fn take_reserved(&mut self, word: &str) -> bool {
         let found = self.reserved() == Some(word);
         if found {
             self.at += word.len();
@@ -278,7 +337,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn expect(&mut self, word: &str) -> Result<(), Stop> {
+    pub(crate) fn expect(&mut self, word: &str) -> Result<(), Stop> {
         self.skip_lines()?;
         match self.take_reserved(word) {
             true => Ok(()),
@@ -290,10 +349,13 @@ impl<'t> Parser<'t> {
         loop {
             self.skip_blanks();
             if self.take_reserved("time") {
-                self.skip_blanks();
-                while self.sees("-p ") || self.sees("-- ") {
-                    self.at += 3;
+                for option in ["-p", "--"] {
                     self.skip_blanks();
+                    self.take_word(option);
+                }
+                self.skip_blanks();
+                if self.byte() == Some(b'-') {
+                    self.odd.push("to other shells than bash, `time` with options is a program".to_owned());
                 }
             } else if !self.take_reserved("!") {
                 break;
@@ -350,162 +412,20 @@ impl<'t> Parser<'t> {
         if !is_named {
             self.at = before;
         }
-        self.deeper(Self::command)
+        let command = self.deeper(Self::command)?;
+        let bodies = vec![vec![vec![command]]];
+        Ok(Command::Compound(Compound { bodies, is_coprocess: true, ..Compound::default() }))
     }
 
     fn body_of_function(&mut self, name: Written) -> Result<Command, Stop> {
         self.skip_lines()?;
         match self.deeper(Self::compound)? {
             Command::Compound(mut compound) => {
+                compound.function = Some(name.word.text().to_owned());
                 compound.words.push(name);
                 Ok(Command::Compound(compound))
             }
             simple => Ok(simple),
-        }
-    }
-
-    fn compound(&mut self) -> Result<Command, Stop> {
-        let mut compound = Compound::default();
-        if self.sees("((")
-            && let Some(end) = self.end_of_arithmetic(self.at + 2)?
-        {
-            self.only_bash = true;
-            self.at += 2;
-            compound.words.push(self.arithmetic(end)?);
-        } else if self.take("(") {
-            compound.bodies.push(self.list_in_parentheses()?);
-        } else if self.take_reserved("{") {
-            compound.bodies.push(self.list()?);
-            self.expect("}")?;
-        } else if self.take_reserved("if") {
-            self.choice(&mut compound)?;
-        } else if self.take_reserved("while") || self.take_reserved("until") {
-            compound.bodies.push(self.list()?);
-            self.loop_body(&mut compound)?;
-        } else if self.take_reserved("for") || self.take_reserved("select") {
-            self.each(&mut compound)?;
-        } else if self.take_reserved("case") {
-            self.cases(&mut compound)?;
-        } else if self.take_reserved("[[") {
-            self.test(&mut compound)?;
-        } else {
-            return Err(self.unexpected());
-        }
-        loop {
-            self.skip_blanks();
-            match self.redirect()? {
-                Some(redirect) => compound.redirects.push(redirect),
-                None => return Ok(Command::Compound(compound)),
-            }
-        }
-    }
-
-    fn choice(&mut self, compound: &mut Compound) -> Result<(), Stop> {
-        loop {
-            compound.bodies.push(self.list()?);
-            self.expect("then")?;
-            compound.bodies.push(self.list()?);
-            if self.take_reserved("elif") {
-                continue;
-            }
-            if self.take_reserved("else") {
-                compound.bodies.push(self.list()?);
-            }
-            return self.expect("fi");
-        }
-    }
-
-    fn loop_body(&mut self, compound: &mut Compound) -> Result<(), Stop> {
-        self.skip_lines()?;
-        let end = match self.take_reserved("{") {
-            true => "}",
-            false => {
-                self.expect("do")?;
-                "done"
-            }
-        };
-        compound.bodies.push(self.list()?);
-        self.expect(end)
-    }
-
-    fn each(&mut self, compound: &mut Compound) -> Result<(), Stop> {
-        self.skip_blanks();
-        if self.sees("((") {
-            let end = self.end_of_arithmetic(self.at + 2)?.ok_or_else(|| self.unexpected())?;
-            self.at += 2;
-            compound.words.push(self.arithmetic(end)?);
-        } else {
-            let name = self.written()?;
-            compound.variable = name.word.known().map(str::to_owned);
-            compound.words.push(name);
-            self.skip_lines()?;
-            if self.take_reserved("in") {
-                loop {
-                    self.skip_blanks();
-                    if matches!(self.byte(), None | Some(b';' | b'\n' | b'&' | b'|' | b')')) {
-                        break;
-                    }
-                    compound.words.push(self.written()?);
-                }
-            }
-        }
-        self.skip_blanks();
-        self.take(";");
-        self.loop_body(compound)
-    }
-
-    fn cases(&mut self, compound: &mut Compound) -> Result<(), Stop> {
-        self.skip_blanks();
-        compound.words.push(self.written()?);
-        self.expect("in")?;
-        loop {
-            self.skip_lines()?;
-            if self.take_reserved("esac") {
-                return Ok(());
-            }
-            self.take("(");
-            loop {
-                self.skip_blanks();
-                compound.words.push(self.written()?);
-                self.skip_blanks();
-                if self.take(")") {
-                    break;
-                }
-                if !self.take("|") {
-                    return Err(self.unexpected());
-                }
-            }
-            compound.bodies.push(self.list()?);
-            if !(self.take(";;&") || self.take(";;") || self.take(";&")) {
-                return self.expect("esac");
-            }
-        }
-    }
-
-    /// `[[ … ]]`: only the words matter here, so its own operators are passed over.
-    fn test(&mut self, compound: &mut Compound) -> Result<(), Stop> {
-        self.only_bash = true;
-        loop {
-            while matches!(self.byte(), Some(b' ' | b'\t' | b'\n')) {
-                self.at += 1;
-            }
-            if self.sees("]]") && self.byte_after(2).is_none_or(|byte| b" \t\n;&|<>()".contains(&byte)) {
-                self.at += 2;
-                return Ok(());
-            }
-            let is_process = self.sees("<(") || self.sees(">(");
-            match self.byte() {
-                None => return Err(self.unexpected()),
-                Some(b'(' | b')' | b'<' | b'>' | b'&' | b'|') if !is_process => self.at += 1,
-                Some(b';' | b'#') => return Err(self.unexpected()),
-                Some(_) => {
-                    let written = self.written()?;
-                    if written.word.known().is_some_and(runs_when_counted) {
-                        self.odd.push(format!("`{}` may run commands when it is counted with", written.word.text()));
-                    }
-                    compound.words.push(written);
-                }
-            }
         }
     }
 
@@ -531,21 +451,10 @@ impl<'t> Parser<'t> {
                         None => Err(self.unexpected()),
                     };
                 }
-                Some(_) if plain.words.is_empty() => {
-                    let before = self.at;
-                    match self.assignment_or_word()? {
-                        (Some(name), value) => plain.assignments.push((name, value)),
-                        (None, word) => {
-                            // A reserved word may be broken by a line end that a backslash hides.
-                            let is_broken = self.text[before..self.at].contains("\\\n");
-                            if is_broken && word.word.known().is_some_and(|word| RESERVED.contains(&word)) {
-                                self.at = before;
-                                return Err(self.unexpected());
-                            }
-                            plain.words.push(word);
-                        }
-                    }
-                }
+                Some(_) if plain.words.is_empty() => match self.assignment_or_word()? {
+                    (Some(name), value) => plain.assignments.push((name, value)),
+                    (None, word) => plain.words.push(word),
+                },
                 Some(_) => plain.words.push(self.written()?),
             }
         }
@@ -554,88 +463,9 @@ impl<'t> Parser<'t> {
         }
         Ok(Command::Simple(plain))
     }
-
-    fn redirect(&mut self) -> Result<Option<Redirect>, Stop> {
-        let before = self.at;
-        let mut descriptor = None;
-        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
-        if digits > 0 {
-            descriptor = Some(self.rest()[..digits].trim_start_matches('0').to_owned());
-            self.at += digits;
-        } else if self.byte() == Some(b'{') {
-            let name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_[]".contains(byte);
-            let length = self.rest()[1..].bytes().take_while(name).count();
-            if length > 0 && self.byte_after(1 + length) == Some(b'}') {
-                self.at += length + 2;
-                descriptor = Some("variable".to_owned());
-            }
-        }
-        let is_process = self.sees("<(") || self.sees(">(");
-        let begins = matches!(self.byte(), Some(b'<' | b'>')) || (descriptor.is_none() && self.sees("&>"));
-        if !begins || (is_process && descriptor.is_none()) {
-            self.at = before;
-            return Ok(None);
-        }
-        let by_default_in = self.byte() == Some(b'<');
-        let is_stdin = match &descriptor {
-            None => by_default_in,
-            Some(number) => number.is_empty(),
-        };
-        if self.sees("<<") && !self.sees("<<<") {
-            self.at += 2;
-            let strips_tabs = self.take("-");
-            self.skip_blanks();
-            return self.begin_document(strips_tabs, is_stdin).map(Some);
-        }
-        let kinds = [
-            ("<<<", Kind::Text),
-            ("&>>", Kind::Write),
-            ("&>", Kind::Write),
-            (">>", Kind::Write),
-            (">|", Kind::Write),
-            (">&", Kind::Duplicate),
-            ("<&", Kind::Duplicate),
-            ("<>", Kind::ReadWrite),
-            ("<", Kind::Read),
-            (">", Kind::Write),
-        ];
-        let found = kinds.iter().find(|(sign, _)| self.sees(sign)).copied();
-        let (sign, mut kind) = found.ok_or_else(|| self.unexpected())?;
-        self.at += sign.len();
-        // `>&-` is a whole sign to bash: in `>&-rm x` a command follows.
-        if kind == Kind::Duplicate && self.take("-") {
-            let written = Written { word: Word::Known("-".to_owned()), runs: Vec::new(), variables: Vec::new() };
-            return Ok(Some(Redirect { kind, is_stdin, target: Target::Word(written) }));
-        }
-        self.skip_blanks();
-        let written = self.written()?;
-        if kind == Kind::Duplicate && !is_descriptor(&written.word) && sign == ">&" {
-            kind = Kind::Write;
-        }
-        Ok(Some(Redirect { kind, is_stdin, target: Target::Word(written) }))
-    }
-
-    fn begin_document(&mut self, strips_tabs: bool, is_stdin: bool) -> Result<Redirect, Stop> {
-        let before = self.at;
-        let written = self.written()?;
-        let raw = &self.text[before..self.at];
-        let (Word::Known(end), true) = (written.word, written.runs.is_empty()) else {
-            self.at = before;
-            return Err(self.unexpected());
-        };
-        let number = self.documents.len();
-        let is_quoted = raw.contains(['\'', '"', '\\']);
-        self.documents.push(Written { word: Word::Known(String::new()), runs: Vec::new(), variables: Vec::new() });
-        self.pending.push(Pending { number, end, is_quoted, strips_tabs });
-        Ok(Redirect { kind: Kind::Text, is_stdin, target: Target::Here(number) })
-    }
 }
 
 /// Bash expands the index of an array again when it counts, even one from within quotes.
 pub(crate) fn runs_when_counted(text: &str) -> bool {
     text.contains('[') && (text.contains("$(") || text.contains('`'))
-}
-
-fn is_descriptor(word: &Word) -> bool {
-    word.known().is_some_and(|text| !text.is_empty() && text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()))
 }

@@ -1,7 +1,10 @@
 //! Tree → commands: who runs, with what, and whose output reaches whom.
 
+use crate::interpreters::is_descriptor_of;
 use crate::parse::{Tree, tree};
+use crate::printed::printed;
 use crate::simple::{last_part, shown};
+use crate::sleeping::Sleeping;
 use crate::start::is_looked_into;
 use crate::tree::{Command, Compound, Flows, Kind, List, Plain, Redirect, Run, Target, Written};
 use crate::{DEEPEST, LONGEST, Reading, Simple, Word};
@@ -11,7 +14,7 @@ const MOST_COMMANDS: usize = 10_000;
 /// More words in all than this are not listed.
 const MOST_LISTED: usize = 200_000;
 /// Names that are remembered of those that feed a pipe.
-const MOST_NAMES: usize = 32;
+pub(crate) const MOST_NAMES: usize = 32;
 /// Redirections of one command that are listed.
 const MOST_FILES: usize = 64;
 /// Letters of a sentence, or of a name that is said with every command it reaches.
@@ -56,6 +59,7 @@ fn of_known(program: &str, arguments: &[String]) -> Simple {
         reads: Vec::new(),
         through: Vec::new(),
         code: None,
+        script: None,
         text,
     }
 }
@@ -66,6 +70,11 @@ pub(crate) struct Reader {
     unclear: Vec<String>,
     /// Names that `alias` gave a meaning.
     pub(crate) aliases: Vec<String>,
+    /// Names that the line gives to functions.
+    pub(crate) functions: Vec<String>,
+    /// What the command before prints, if that is known.
+    printed: Option<Given>,
+    pub(crate) sleeping: Sleeping,
     /// Variables whose value came from programs, and these programs' names.
     sources: Vec<(String, Vec<String>)>,
     /// Variables that change what later commands do.
@@ -81,11 +90,25 @@ pub(crate) struct Reader {
 pub(crate) struct Given {
     pub word: Word,
     pub from: Vec<String>,
+    /// Holds a variable that the line sets to something which may begin with `-`.
+    pub may_be_option: bool,
 }
 
 impl Given {
     pub(crate) fn of(word: Word) -> Given {
-        Given { word, from: Vec::new() }
+        Given { word, from: Vec::new(), may_be_option: false }
+    }
+
+    /// The same, with another word.
+    pub(crate) fn with(&self, word: Word) -> Given {
+        Given { word, ..self.clone() }
+    }
+
+    /// Is it not known, and could it be an option? Most words in quotes are taken for what they seem to be.
+    pub(crate) fn hides_option(&self) -> bool {
+        let begins = matches!(self.word.pieces().first(), Some(crate::Piece::Text(text)) if text.starts_with('-'));
+        let is_loose = begins || self.may_be_option || self.word.may_be_many();
+        self.word.known().is_none() && is_loose && self.word.may_start_with("-")
     }
 }
 
@@ -98,6 +121,8 @@ pub(crate) struct Around {
     pub feeding: Vec<String>,
     /// The text that is its input.
     pub document: Option<Given>,
+    /// Where its input comes from, if nobody can tell what that is.
+    pub other_input: Option<String>,
     pub writes: Vec<Word>,
     pub reads: Vec<Word>,
 }
@@ -118,7 +143,10 @@ impl Around {
 }
 
 impl Reader {
-    fn reading(self) -> Reading {
+    fn reading(mut self) -> Reading {
+        if let Some(sentence) = self.sleeping.sentence() {
+            self.doubt(sentence);
+        }
         Reading { commands: self.commands, unclear: self.unclear }
     }
 
@@ -138,7 +166,13 @@ impl Reader {
         if text.contains('\0') {
             return self.doubt("it holds a zero byte".to_owned());
         }
-        let Tree { list, documents, odd, only_bash, stop } = tree(text, around.depth);
+        let Tree { list, documents, odd, only_bash, counts, stop } = tree(text, around.depth);
+        if let Some(counts) = counts {
+            self.sleeping.counts(&counts);
+        }
+        for document in &documents {
+            self.sleeping.words(std::iter::once(&document.word));
+        }
         self.list(&list, &documents, around);
         odd.into_iter().for_each(|sentence| self.doubt(sentence));
         if only_bash && !is_bash {
@@ -159,7 +193,8 @@ impl Reader {
                 } else {
                     let mut piped = around.clone();
                     piped.feeding.clone_from(&flowing);
-                    piped.document = None;
+                    piped.document = self.printed.take();
+                    piped.other_input = None;
                     self.command(command, documents, &piped);
                 }
                 self.names_since(first, &mut flowing);
@@ -168,15 +203,16 @@ impl Reader {
     }
 
     /// Adds the base names of the commands found since there were `first`.
-    fn names_since(&self, first: usize, names: &mut Vec<String>) {
+    fn names_since(&mut self, first: usize, names: &mut Vec<String>) {
         for simple in self.commands.iter().skip(first) {
-            if names.len() >= MOST_NAMES {
-                return;
-            }
             let name = simple.name().unwrap_or_else(|| last_part(simple.program.text()));
-            if !names.iter().any(|known| known == name) {
-                names.push(shortened(name.to_owned()));
+            if names.iter().any(|known| known == name) {
+                continue;
             }
+            if names.len() >= MOST_NAMES {
+                return self.doubt(format!("more than {MOST_NAMES} programs are joined"));
+            }
+            names.push(shortened(name.to_owned()));
         }
     }
 
@@ -188,21 +224,42 @@ impl Reader {
     }
 
     fn compound(&mut self, compound: &Compound, documents: &[Written], around: &Around) {
-        let Compound { variable, words, bodies, redirects } = compound;
+        let Compound { variable, words, bodies, redirects, is_coprocess, function } = compound;
+        let mut out: Vec<&Run> = Vec::new();
         let mut from = Vec::new();
+        let before = self.commands.len();
         for word in words {
-            merge(&mut from, self.given(word, documents, around).from);
+            out.extend(word.runs.iter().filter(|run| run.flows == Flows::Out));
+            let given = self.given(word, documents, around);
+            if let Some(variable) = variable {
+                self.assign(variable, &given);
+            }
+            self.sleeping.words(std::iter::once(&given.word));
+            merge(&mut from, given.from);
         }
+        self.fed(&out, before, documents, around);
         if let Some(variable) = variable {
-            self.remember(variable, from);
+            self.names_variable("for", variable);
         }
         let mut inner = around.clone();
         let out = self.redirects(redirects, documents, &mut inner);
+        if inner.document.take().is_some() {
+            // Each takes a part of it, and nobody can tell which.
+            inner.other_input = Some("a text that several commands read".to_owned());
+        }
+        if *is_coprocess {
+            inner.feeding.push("coproc".to_owned());
+        }
+        if let Some(name) = function {
+            self.functions.push(shortened(name.clone()));
+            inner.other_input = Some(format!("the input of `{name}`"));
+        }
         let first = self.commands.len();
         for body in bodies {
             self.list(body, documents, &inner);
         }
         self.fed(&out, first, documents, around);
+        self.printed = None;
     }
 
     fn plain(&mut self, plain: &Plain, documents: &[Written], around: &Around) {
@@ -210,8 +267,9 @@ impl Reader {
         let mut out: Vec<&Run> = Vec::new();
         let mut set = Vec::new();
         for (name, value) in assignments {
+            out.extend(value.runs.iter().filter(|run| run.flows == Flows::Out));
             let value = self.given(value, documents, around);
-            self.remember(name, value.from);
+            self.assign(name, &value);
             set.push((name.clone(), value.word));
         }
         let mut given = Vec::with_capacity(words.len());
@@ -232,6 +290,11 @@ impl Reader {
             self.start(given, set, &inner);
         }
         self.fed(&out, first, documents, around);
+        let alone = self.commands.get(first..).and_then(|found| found.first().filter(|_| found.len() == 1));
+        let is_itself = |name: &str| !self.functions.iter().chain(&self.aliases).any(|other| other == name);
+        self.printed = alone
+            .filter(|simple| simple.name().is_some_and(is_itself) && simple.assignments.is_empty())
+            .and_then(|simple| printed(simple, inner.document.as_ref()));
     }
 
     /// What stands in `>(…)` reads what the commands since `first` print.
@@ -260,6 +323,7 @@ impl Reader {
             };
             let given = self.given(written, documents, &around.of_a_run(Vec::new()));
             if let Target::Word(written) = target {
+                self.sleeping.words(std::iter::once(&given.word));
                 out.extend(written.runs.iter().filter(|run| run.flows == Flows::Out));
             }
             let is_process = written.runs.iter().any(|run| run.flows == Flows::Out);
@@ -270,6 +334,13 @@ impl Reader {
                     _ => merge(&mut around.feeding, given.from.clone()),
                 }
                 around.document = None;
+                let written = given.word.text();
+                around.other_input = match kind {
+                    Kind::Duplicate if !matches!(given.word.known(), Some("-" | "0")) => Some(format!("<&{written}")),
+                    Kind::Read if given.from.is_empty() && is_descriptor_of(&given.word) => Some(format!("<{written}")),
+                    Kind::Duplicate => around.other_input.take(),
+                    _ => None,
+                };
             }
             if around.reads.len() + around.writes.len() >= MOST_FILES {
                 self.doubt(format!("it redirects more than {MOST_FILES} times"));
@@ -300,15 +371,17 @@ impl Reader {
             self.list(&run.list, documents, &inner);
             self.names_since(first, &mut from);
         }
+        let mut may_be_option = false;
         for variable in &written.variables {
+            may_be_option |= self.sleeping.may_be_option(variable);
             if let Some((_, names)) = self.sources.iter().find(|(name, _)| name == variable) {
                 merge(&mut from, names.clone());
             }
         }
-        Given { word: written.word.clone(), from }
+        Given { word: written.word.clone(), from, may_be_option }
     }
 
-    fn remember(&mut self, variable: &str, from: Vec<String>) {
+    pub(crate) fn remember(&mut self, variable: &str, from: Vec<String>) {
         if from.is_empty() {
             return;
         }
@@ -346,6 +419,7 @@ impl Reader {
             self.doubt(format!("it is nested more than {DEEPEST} levels deep"));
             return None;
         }
+        self.sleeping.words(given.iter().map(|given| &given.word));
         let (program, arguments) = given.split_first()?;
         let mut assignments: Vec<_> =
             self.lasting.iter().filter(|(kept, _)| !set.iter().any(|(name, _)| name == kept)).cloned().collect();
@@ -359,6 +433,7 @@ impl Reader {
             reads: around.reads.clone(),
             through: around.through.clone(),
             code: None,
+            script: None,
             text: shown(given.iter().map(|given| &given.word)),
         });
         Some(self.commands.len() - 1)

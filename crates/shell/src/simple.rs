@@ -20,6 +20,8 @@ pub struct Simple {
     pub through: Vec<String>,
     /// Code that it is given as text, if it is an interpreter.
     pub code: Option<Code>,
+    /// Code that it would read, if it is an interpreter.
+    pub script: Option<Script>,
     /// The command for people: `git push --force`.
     pub text: String,
 }
@@ -31,6 +33,22 @@ pub struct Code {
     pub language: &'static str,
     /// What is not known of it stands as `…`.
     pub text: String,
+}
+
+/// Code that an interpreter would read from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// As for [`Code`].
+    pub language: &'static str,
+    pub origin: Origin,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A file among its arguments.
+    File(Word),
+    /// Its input, which nothing in the line feeds but perhaps a file (`reads`).
+    Input,
 }
 
 /// Folders where a program is the system's own.

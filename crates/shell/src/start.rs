@@ -2,6 +2,7 @@
 
 use crate::holes::{HOLE, filled, of as with_holes, punched};
 use crate::interpreters::{Source, interpreter, is_shell};
+use crate::launchers::LAUNCHERS;
 use crate::options::{ENV, FLOCK, PARALLEL, RUNUSER, SCRIPT, Starts, Taken, Wrapper, XARGS, wrapper};
 use crate::read::{Around, Given, Reader, merge};
 use crate::simple::last_part;
@@ -12,30 +13,41 @@ const LOOKED_INTO: &[&str] = &[
     "env", "xargs", "parallel", "find", "gfind", "fd", "fdfind", "flock", "su", "runuser", "script", "eval", "source",
     ".", "trap", "at", "batch", "crontab", "alias", "export", "declare", "typeset", "local", "readonly", "hash",
     "enable", "shopt", "bind", "complete", "compgen", "jobs", "fc", "mapfile", "readarray", "let", "read", "unset",
-    "printf", "test", "[", "getopts", "wait",
+    "printf", "test", "[", "getopts", "wait", "set",
 ];
+/// Without words, these start a shell.
+const STARTING_SHELLS: &[&str] = &[
+    "chroot", "unshare", "nsenter", "setarch", "linux32", "linux64", "i386", "x86_64", "proot", "firejail", "fakeroot",
+    "fakechroot",
+];
+/// Options of `find` before a command.
+const EXECUTES: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
 /// Could a program of this name start others, or run code, by its arguments?
 pub(crate) fn is_looked_into(name: &str) -> bool {
-    LOOKED_INTO.contains(&name) || is_shell(name) || wrapper(name).is_some() || interpreter(name).is_some()
+    LOOKED_INTO.contains(&name)
+        || LAUNCHERS.contains(&name)
+        || is_shell(name)
+        || wrapper(name).is_some()
+        || interpreter(name).is_some()
 }
 
 /// What the options of a wrapper said.
 #[derive(Default)]
-struct Before {
+pub(crate) struct Before {
     /// Options by name, with their values.
     options: Vec<(String, Option<Given>)>,
     set: Vec<(String, Word)>,
     /// The number of the first word after them.
-    at: usize,
+    pub at: usize,
 }
 
 impl Before {
-    fn has(&self, names: &[&str]) -> bool {
+    pub(crate) fn has(&self, names: &[&str]) -> bool {
         self.options.iter().any(|(name, _)| names.contains(&name.as_str()))
     }
 
-    fn value(&self, names: &[&str]) -> Option<&Given> {
+    pub(crate) fn value(&self, names: &[&str]) -> Option<&Given> {
         self.options.iter().rev().find(|(name, _)| names.contains(&name.as_str()))?.1.as_ref()
     }
 }
@@ -71,10 +83,12 @@ impl Reader {
             "trap" => self.trap(number, rest, around),
             "alias" => self.alias(number, rest, around),
             "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(name, rest),
-            "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "jobs" | "fc" | "mapfile" | "readarray" => {
+            "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "jobs" | "fc" | "mapfile" | "readarray"
+            | "set" => {
                 self.rare_builtin(name, rest);
             }
             "let" | "read" | "unset" | "printf" | "test" | "[" | "getopts" | "wait" => self.counts(name, rest),
+            name if LAUNCHERS.contains(&name) => self.launch(number, name, rest, around),
             "busybox" | "toybox" if rest.is_empty() => {}
             name if is_shell(name) => self.shell(number, name, rest, around),
             name => {
@@ -103,16 +117,15 @@ impl Reader {
     }
 
     /// Options and what may stand with them before the program.
-    fn before(&mut self, name: &str, wrapper: &Wrapper, rest: &[Given]) -> Before {
+    pub(crate) fn before(&mut self, name: &str, wrapper: &Wrapper, rest: &[Given]) -> Before {
         let mut before = Before::default();
         let mut skipped = 0;
         while let Some(given) = rest.get(before.at) {
             let Some(text) = given.word.known() else {
-                let may_be_option = given.word.may_start_with("-") && given.word.may_be_many();
-                if may_be_option || (skipped < wrapper.before && given.word.may_be_many()) {
+                if given.hides_option() || (skipped < wrapper.before && given.word.may_be_many()) {
                     self.doubt(format!("what `{name}` starts depends on `{}`", given.word.text()));
                 }
-                if let (true, Some((variable, value))) = (wrapper.assigns, assignment(&given.word)) {
+                if let (true, Some((variable, value))) = (wrapper.assigns, environment(name, &given.word)) {
                     before.set.push((variable, value));
                     before.at += 1;
                     continue;
@@ -130,7 +143,7 @@ impl Reader {
                     (skipped, before.at) = (skipped + 1, before.at + 1);
                 }
                 while let (true, Some((variable, value))) =
-                    (wrapper.assigns, rest.get(before.at).and_then(|given| assignment(&given.word)))
+                    (wrapper.assigns, rest.get(before.at).and_then(|given| environment(name, &given.word)))
                 {
                     before.set.push((variable, value));
                     before.at += 1;
@@ -140,8 +153,7 @@ impl Reader {
             if text.len() > 1 && text.starts_with('-') && skipped == 0 {
                 let mut found = Vec::new();
                 let kind = wrapper.option(text, |option, value| {
-                    let value =
-                        value.map(|value| Given { word: Word::Known(value.to_owned()), from: given.from.clone() });
+                    let value = value.map(|value| given.with(Word::Known(value.to_owned())));
                     found.push((option.to_owned(), value));
                 });
                 let splits = name == "env" && found.iter().any(|(option, _)| option == "S" || option == "split-string");
@@ -169,7 +181,7 @@ impl Reader {
             }
             if text == "-" && name == "env" {
                 before.at += 1;
-            } else if let (true, Some((variable, value))) = (wrapper.assigns, assignment(&given.word)) {
+            } else if let (true, Some((variable, value))) = (wrapper.assigns, environment(name, &given.word)) {
                 before.set.push((variable, value));
                 before.at += 1;
             } else if skipped < wrapper.before {
@@ -179,10 +191,16 @@ impl Reader {
             }
         }
         before.at = before.at.min(rest.len());
+        for (variable, value) in &before.set {
+            if variable.contains(HOLE) {
+                self.doubt(format!("which variables `{name}` sets is only known when it runs"));
+            }
+            self.assign(variable, &Given::of(value.clone()));
+        }
         before
     }
 
-    fn wrapped(&mut self, number: usize, name: &str, wrapper: &Wrapper, rest: &[Given], around: &Around) {
+    pub(crate) fn wrapped(&mut self, number: usize, name: &str, wrapper: &Wrapper, rest: &[Given], around: &Around) {
         let before = self.before(name, wrapper, rest);
         if name == "command" && before.has(&["v", "V"]) {
             return;
@@ -191,7 +209,15 @@ impl Reader {
         if given.is_empty() {
             let is_shell = match name {
                 "sudo" | "doas" => before.has(&["s", "i", "shell", "login"]),
-                name => ["chroot", "unshare", "nsenter"].contains(&name),
+                "systemd-run" => before.has(&["S", "shell"]),
+                "exec" => {
+                    let is_another = around.document.is_some() || around.other_input.is_some();
+                    if is_another || !around.feeding.is_empty() {
+                        self.doubt("`exec` gives another input to what follows".to_owned());
+                    }
+                    false
+                }
+                name => STARTING_SHELLS.contains(&name),
             };
             if is_shell {
                 self.code(number, "shell", name, Source::Input, &[], around);
@@ -257,7 +283,10 @@ impl Reader {
         }
         if !replaces {
             let known = vec![Piece::Any];
-            given.push(Given { word: Word::Partly { text: "…".to_owned(), known, many: true }, from: from.clone() });
+            given.push(Given {
+                from: from.clone(),
+                ..Given::of(Word::Partly { text: "…".to_owned(), known, many: true })
+            });
         }
         self.filled_from_input(given, &from, &around.behind("xargs"));
     }
@@ -299,10 +328,10 @@ impl Reader {
         while let Some(given) = rest.get(at) {
             at += 1;
             match given.word.known() {
-                None if given.word.may_be_many() && given.word.may_be("-exec") => {
+                None if given.hides_option() && EXECUTES.iter().any(|option| given.word.may_be(option)) => {
                     self.doubt(format!("what `find` starts depends on `{}`", given.word.text()));
                 }
-                Some(option @ ("-exec" | "-execdir" | "-ok" | "-okdir")) => {
+                Some(option) if EXECUTES.contains(&option) => {
                     let is_end = |given: &Given| matches!(given.word.known(), Some(";"));
                     let is_plus =
                         |pair: &[Given]| pair[0].word.known() == Some("{}") && pair[1].word.known() == Some("+");
@@ -323,7 +352,7 @@ impl Reader {
             let options = ["-x", "--exec", "-X", "--exec-batch"];
             given.word.known().is_some_and(|text| options.contains(&text))
         };
-        if rest.iter().any(|given| given.word.may_be_many() && given.word.may_be("-x")) {
+        if rest.iter().any(|given| given.hides_option() && given.word.may_be("-x")) {
             self.doubt("what `fd` starts depends on words that are only known when it runs".to_owned());
         }
         let attached = |given: &Given| {
@@ -350,7 +379,7 @@ impl Reader {
     }
 
     fn started_by(&mut self, given: &[Given], mark: &str, around: &Around) {
-        let punch = |given: &Given| Given { word: punched(&given.word, mark), from: given.from.clone() };
+        let punch = |given: &Given| given.with(punched(&given.word, mark));
         let given: Vec<Given> = given.iter().map(punch).collect();
         if !given.is_empty() {
             self.start(given, Vec::new(), around);
@@ -417,6 +446,13 @@ impl Reader {
             self.code(number, "shell", "script", Source::Input, &[], around);
         }
     }
+}
+
+/// The name and value of a word for `env`, which takes any with a `=`.
+fn environment(by: &str, word: &Word) -> Option<(String, Word)> {
+    let text = with_holes(word);
+    let (name, value) = text.split_once('=').filter(|(name, _)| by == "env" || !name.starts_with('/'))?;
+    Some((name.to_owned(), filled(value.to_owned(), word.may_be_many())))
 }
 
 /// The name and value of a word such as `NAME=value`.

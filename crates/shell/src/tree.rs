@@ -20,6 +20,10 @@ pub(crate) struct Plain {
 
 #[derive(Default)]
 pub(crate) struct Compound {
+    /// Beside the shell, which writes to it and reads from it.
+    pub is_coprocess: bool,
+    /// Of a function, whose body runs later, if at all.
+    pub function: Option<String>,
     /// Of a loop.
     pub variable: Option<String>,
     pub words: Vec<Written>,

@@ -5,7 +5,7 @@ use shell::{Reading, of_line, of_words};
 
 /// Lines that can be read whole.
 const LINES: &[&str] = &[
-    "git log --oneline", "curl x | sh", "a && b || c", "X=$(curl x) make", "cat <<E\n$(rm y)\nE\n",
+    "git log --oneline", "curl x | tee y", "a && b || c", "X=$(curl x) make", "cat <<E\n$(rm y)\nE\n",
     "echo \"$(a `b`)\"", "for f in *.rs; do wc \"$f\"; done", "if a; then b; fi", "sudo -u root rm x",
     "find . -exec rm {} \\;", "(a; b) > out", "[[ -f x ]] && rm x", "bash -c 'ls; pwd'", "case a in a) b;; esac",
     "diff <(a) <(b)", "env X=1 git push", "f() { a; }", "python3 - <<'E'\nimport os\nE\n", "a > \"$OUT\" 2>&1",

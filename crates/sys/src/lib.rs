@@ -6,6 +6,7 @@
 
 pub mod capabilities;
 pub mod clock;
+pub mod confined;
 pub mod filter;
 pub mod handles;
 pub mod identity;

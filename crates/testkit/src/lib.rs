@@ -11,6 +11,7 @@ pub mod dice;
 pub mod escapes;
 pub mod field;
 pub mod guest;
+pub mod home;
 pub mod inside;
 pub mod project;
 pub mod stops;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::contestant::{TEST_USER, Who, belljar};
 use crate::deeds::{self, Deed};
+use crate::home;
 use crate::tree::{self, Tree};
 
 pub struct Project {
@@ -19,6 +20,8 @@ pub struct Project {
     pub state: PathBuf,
     pub who: Who,
     root: PathBuf,
+    /// The list of users that belljar sees, if it is another than the machine's.
+    users: Option<PathBuf>,
 }
 
 /// What a command said and how it ended.
@@ -42,7 +45,8 @@ impl Project {
     }
 
     fn over(root: &Path, work: &Path, state: &Path, who: Who) -> io::Result<Project> {
-        let project = Project { work: work.to_owned(), state: state.to_owned(), who, root: root.to_owned() };
+        let project =
+            Project { work: work.to_owned(), state: state.to_owned(), who, root: root.to_owned(), users: None };
         for folder in [root, work, state] {
             fs::create_dir_all(folder)?;
             fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
@@ -92,13 +96,30 @@ impl Project {
 
     /// belljar with these words, as the owner, in the project.
     pub fn command<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>) -> Command {
-        let mut command = Command::new(belljar());
+        let mut command = match (&self.users, self.other_user()) {
+            (Some(list), _) => home::command(list, self.user(), &belljar()),
+            (None, other) => {
+                let mut command = Command::new(belljar());
+                other.map(|id| command.uid(id).gid(id));
+                command
+            }
+        };
         command.args(words).current_dir(&self.work).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.env("XDG_STATE_HOME", &self.state).env("HOME", &self.root).stdin(Stdio::null());
-        if let Some(id) = self.other_user() {
-            command.uid(id).gid(id).env("USER", TEST_USER);
+        if self.other_user().is_some() {
+            command.env("USER", TEST_USER);
         }
         command
+    }
+
+    /// From now on the list of users has the folder around the project as its owner's home.
+    pub fn at_home(mut self) -> io::Result<Project> {
+        self.users = Some(home::furnish(&self.root, self.user())?);
+        Ok(self)
+    }
+
+    fn user(&self) -> u32 {
+        self.other_user().unwrap_or_else(|| home::our_user())
     }
 
     pub fn belljar<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>) -> io::Result<Said> {

@@ -345,6 +345,7 @@ fn describe(part: &Part, difference: &Difference<'_>, from: Option<&Difference<'
         lines_added: lines.as_ref().map(|lines| lines.added),
         lines_removed: lines.as_ref().map(|lines| lines.removed),
         protected: protected.map(|protection| protection.reason),
+        asked: None,
         refused: guard::refusal(difference).map(str::to_owned),
     })
 }

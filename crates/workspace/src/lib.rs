@@ -23,6 +23,7 @@ mod record;
 pub mod remove;
 mod renames;
 mod session;
+mod sight;
 mod state;
 mod store;
 pub mod text;
@@ -84,4 +85,5 @@ pub mod hostile {
 }
 
 pub use error::{Error, Result};
+pub use sight::Sight;
 pub use workspaces::{Means, Run, Workspaces, state_folder};

@@ -10,6 +10,7 @@ use crate::changes::{Side, described, pairs, write_patch};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::session::{self, Session, Wish};
+use crate::sight::{self, Sight};
 use crate::state::State;
 use crate::store::Store;
 use crate::{copied, keep};
@@ -212,6 +213,13 @@ impl Workspaces {
         let (store, mut state) = self.open()?;
         let (record, _) = store.find(&mut state, which)?;
         Ok(record.workspaces.iter().map(|workspace| PathBuf::from(&workspace.path)).collect())
+    }
+
+    /// What a kept sandbox would find there.
+    pub fn sight(&self, which: &str, path: &Path) -> std::result::Result<Sight, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (record, _) = store.find(&mut state, which)?;
+        Ok(sight::at(&store, &record, path)?)
     }
 
     pub fn apply(&self, which: &str, taking: &Taking, keeper: &dyn Gatekeeper) -> std::result::Result<Taken, Trouble> {

@@ -1,6 +1,7 @@
 //! `cargo xtask bench native`: belljar beside its peers in one run, interleaved so that noise hits all alike.
 //! `bench workspace`, in a folder of its own, does the same with layers over small and large projects.
 //! `bench policy` measures verdicts, loading, and what a policy adds to a start.
+//! `bench scan` measures the scanner beside its peers, and what the release gate costs.
 //! They measure and report; a threshold that is not met is said, not failed.
 
 mod field;
@@ -10,6 +11,7 @@ mod memory;
 pub mod policy;
 mod runners;
 mod samples;
+pub mod scan;
 mod start;
 mod step_table;
 mod throughput;

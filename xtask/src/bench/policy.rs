@@ -69,7 +69,7 @@ fn alone(processes: usize, in_each: usize, samples: &mut Samples) -> Result<Tabl
     Ok(table)
 }
 
-fn measured(example: &str, runs: usize) -> Result<Vec<(String, Vec<Duration>)>, String> {
+pub fn measured(example: &str, runs: usize) -> Result<Vec<(String, Vec<Duration>)>, String> {
     let program = std::env::current_exe().map_err(|error| format!("who am I? {error}"))?;
     let program = program.with_file_name("examples").join(example);
     let text = place::said(Command::new(&program).arg(runs.to_string()))

@@ -1,4 +1,4 @@
-//! Input on its way to the payload: straight, or through us where it is a file of the host's.
+//! Input on its way to the payload: straight, or through us where we have read of it, or where it is a file of the host's.
 //!
 //! A descriptor of a file is more than its bytes: its owner may change its mode and times through it, even if it was
 //! opened for reading only. So the payload gets a pipe instead.
@@ -7,9 +7,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
+use rustix::event::PollFlags;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::output::is_ready;
 
 pub struct Input {
     /// The child's end, until the fork.
@@ -25,14 +28,15 @@ pub fn is_file(fd: BorrowedFd<'_>) -> bool {
 }
 
 impl Input {
-    pub fn prepare(terminal: bool) -> io::Result<Input> {
-        if terminal || !is_file(rustix::stdio::stdin()) {
-            return Ok(Input { child: None, to: None, waiting: Vec::new() });
+    /// `begin`: was read already, and comes before the rest.
+    pub fn prepare(terminal: bool, begin: Vec<u8>) -> io::Result<Input> {
+        if terminal || begin.is_empty() && !is_file(rustix::stdio::stdin()) {
+            return Ok(Input { child: None, to: None, waiting: begin });
         }
         let (child, to) = pipe_with(PipeFlags::CLOEXEC)?;
         // Only our end: a payload that does not read must not stop us.
         rustix::io::ioctl_fionbio(&to, true)?;
-        Ok(Input { child: Some(child), to: Some(to), waiting: Vec::new() })
+        Ok(Input { child: Some(child), to: Some(to), waiting: begin })
     }
 
     pub fn enter_child(&self) {
@@ -49,15 +53,22 @@ impl Input {
         self
     }
 
-    /// Where there is something to write to, when it takes more.
-    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.to.as_ref().map(|to| to.as_fd())
+    /// What to wait for: a descriptor, and whether to write to it rather than read.
+    pub fn wanted(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        self.to.as_ref().map(|to| match self.waiting.is_empty() {
+            true => (rustix::stdio::stdin(), false),
+            false => (to.as_fd(), true),
+        })
     }
 
-    /// Moves what fits.
+    /// Moves what there is, and what fits.
     pub fn pump(&mut self) -> io::Result<()> {
         let Some(to) = &self.to else { return Ok(()) };
         if self.waiting.is_empty() {
+            // A pipe that nobody writes to must not stop us either.
+            if !is_ready(rustix::stdio::stdin(), PollFlags::IN)? {
+                return Ok(());
+            }
             self.waiting.reserve(32 << 10);
             match rustix::io::read(rustix::stdio::stdin(), spare_capacity(&mut self.waiting)) {
                 Ok(0) => {
@@ -65,7 +76,7 @@ impl Input {
                     return Ok(());
                 }
                 Ok(_) => {}
-                Err(Errno::INTR) => return Ok(()),
+                Err(Errno::INTR | Errno::AGAIN) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use guest::wire::{self, Report};
 use guest::{Orders, Payload, Step};
-use model::{Powers, SetupFailure, Wall};
+use model::{Outlet, Powers, SetupFailure, Streams, Wall};
 use rustix::fs::{FileType, Mode, OFlags};
 use sys::identity::{self, Mapping};
 use sys::process::{self, Alone, Forked, Strings};
@@ -28,6 +28,8 @@ pub struct Raised {
     pub wire: OwnedFd,
     pub listener: Option<OwnedFd>,
     pub terminal: Option<OwnedFd>,
+    /// What is shown of it passes through this.
+    pub screen: Option<Box<dyn Outlet>>,
     pub group: Option<Group>,
     pub pumps: Pumps,
     pub input: Input,
@@ -59,7 +61,13 @@ impl Clock {
     }
 }
 
-pub fn launch(blueprint: Blueprint, powers: &Powers, host: &Host, trace: bool) -> Result<Raised, SetupFailure> {
+pub fn launch(
+    blueprint: Blueprint,
+    powers: &Powers,
+    host: &Host,
+    streams: Streams,
+    trace: bool,
+) -> Result<Raised, SetupFailure> {
     let started = Instant::now();
     let mut clock = Clock::new(trace);
     check_descriptors()?;
@@ -70,14 +78,16 @@ pub fn launch(blueprint: Blueprint, powers: &Powers, host: &Host, trace: bool) -
     let group = if early { make_group(blueprint.ceiling.as_ref(), host, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
-        let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal).map_err(cannot("make pipes"))?;
-        let input = Input::prepare(powers.command.terminal).map_err(cannot("make pipes"))?;
+        let Streams { input, output, error, terminal } = streams;
+        let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error);
+        let pumps = pumps.map_err(cannot("make pipes"))?;
+        let input = Input::prepare(powers.command.terminal, input).map_err(cannot("make pipes"))?;
         let payload = payload(powers).map_err(cannot("pass on the command"))?;
         let mask = signals::block_all().map_err(cannot("block signals"))?;
         let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
-        Ok((pumps, input, payload, mask, signals))
+        Ok((pumps, terminal, input, payload, mask, signals))
     };
-    let (pumps, input, payload, mask, signals) = match ends() {
+    let (pumps, screen, input, payload, mask, signals) = match ends() {
         Ok(ends) => ends,
         Err(failed) => return Err(undo(group, failed)),
     };
@@ -119,6 +129,7 @@ pub fn launch(blueprint: Blueprint, powers: &Powers, host: &Host, trace: bool) -
         wire: ours,
         listener: None,
         terminal: None,
+        screen,
         group,
         pumps,
         input,

@@ -20,7 +20,7 @@ mod terminal;
 
 use std::cell::OnceCell;
 
-use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFailure, Stack, Strength, Wall};
+use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFailure, Stack, Streams, Strength, Wall};
 
 use host::Host;
 use plan::Mode;
@@ -107,8 +107,14 @@ impl Backend for Native {
         })
     }
 
-    fn open(&self, grant: &Grant, stacks: &[Stack], trace: bool) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let raised = launch::launch(self.blueprint(grant, stacks)?, grant.powers(), self.host(), trace)
+    fn open(
+        &self,
+        grant: &Grant,
+        stacks: &[Stack],
+        streams: Streams,
+        trace: bool,
+    ) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        let raised = launch::launch(self.blueprint(grant, stacks)?, grant.powers(), self.host(), streams, trace)
             .map_err(|failure| self.with_a_way_out(failure, grant))?;
         Ok(Box::new(supervise::Supervised {
             raised,

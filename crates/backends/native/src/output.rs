@@ -1,9 +1,10 @@
-//! Output on its way to the caller: straight, or through us where there is a limit on it, or where it goes to a file:
-//! the payload gets to append to it, not to change its mode, truncate it or read it.
+//! Output on its way to the caller: straight, or through us where it must pass an outlet, where there is a limit on it,
+//! or where it goes to a file: the payload gets to append to it, not to change its mode, truncate it or read it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use model::Outlet;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -23,8 +24,14 @@ struct Pump {
     child: Option<OwnedFd>,
     error: bool,
     left: u64,
-    /// Read, and not yet taken by the caller. Nothing more is read until it is.
+    outlet: Option<Box<dyn Outlet>>,
+    /// What was read last, on its way through the outlet.
+    read: Vec<u8>,
+    /// May go, and is not yet taken by the caller. Nothing more is read until it is.
     waiting: Vec<u8>,
+    /// Of that, how much is.
+    taken: usize,
+    ended: bool,
 }
 
 /// A pipe that is ready takes this much without blocking. We must never block: the limits are ours to hold.
@@ -32,13 +39,21 @@ const AT_ONCE: usize = 4096;
 
 impl Pumps {
     /// None unless there is a reason: then the child has the caller's own descriptors, and we cost nothing.
-    pub fn prepare(limit: Option<u64>, terminal: bool) -> io::Result<Pumps> {
+    pub fn prepare(
+        limit: Option<u64>,
+        terminal: bool,
+        output: Option<Box<dyn Outlet>>,
+        error: Option<Box<dyn Outlet>>,
+    ) -> io::Result<Pumps> {
         let mut pumps = Vec::new();
-        for (error, fd) in [(false, rustix::stdio::stdout()), (true, rustix::stdio::stderr())] {
-            if !terminal && (limit.is_some() || is_file(fd)) {
+        let streams = [(false, rustix::stdio::stdout(), output), (true, rustix::stdio::stderr(), error)];
+        for (error, fd, outlet) in streams {
+            if !terminal && (outlet.is_some() || limit.is_some() || is_file(fd)) {
                 let (from, child) = pipe_with(PipeFlags::CLOEXEC)?;
                 let left = limit.unwrap_or(u64::MAX);
-                pumps.push(Pump { from, child: Some(child), error, left, waiting: Vec::new() });
+                let (read, waiting) = (Vec::new(), Vec::new());
+                let child = Some(child);
+                pumps.push(Pump { from, child, error, left, outlet, read, waiting, taken: 0, ended: false });
             }
         }
         Ok(Pumps { pumps, dropped: 0 })
@@ -101,7 +116,7 @@ impl Pumps {
             let asked_to_end =
                 list[0].revents().contains(PollFlags::IN) && sys::signals::read(signals)?.is_some_and(ends);
             if asked_to_end || !moving && !patient {
-                self.dropped += self.pumps.iter().map(|pump| pump.waiting.len() as u64).sum::<u64>();
+                self.dropped += self.pumps.iter().map(|pump| pump.left_over() as u64).sum::<u64>();
                 return Ok(());
             }
         }
@@ -119,41 +134,67 @@ impl Pump {
         if self.error { rustix::stdio::stderr() } else { rustix::stdio::stdout() }
     }
 
+    fn left_over(&self) -> usize {
+        self.waiting.len() - self.taken
+    }
+
     /// False at the end.
     fn once(&mut self, dropped: &mut u64) -> io::Result<bool> {
-        if self.waiting.is_empty() {
-            if !is_ready(self.from.as_fd(), PollFlags::IN)? {
-                return Ok(true);
-            }
-            // Into memory that is only touched where something is read.
-            self.waiting.reserve(64 << 10);
-            let read = match rustix::io::read(&self.from, spare_capacity(&mut self.waiting)) {
-                Ok(0) => return Ok(false),
-                Ok(read) => read,
-                Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
-                Err(error) => return Err(error.into()),
-            };
-            let pass = usize::try_from(self.left).unwrap_or(usize::MAX).min(read);
-            self.left -= pass as u64;
-            *dropped += (read - pass) as u64;
-            self.waiting.truncate(pass);
+        if self.waiting.is_empty() && !self.ended && !self.read_some(dropped)? {
+            return Ok(true);
         }
-        while !self.waiting.is_empty() && is_ready(self.to(), PollFlags::OUT)? {
-            match rustix::io::write(self.to(), &self.waiting[..self.waiting.len().min(AT_ONCE)]) {
-                Ok(written) => {
-                    self.waiting.drain(..written);
-                }
-                Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
+        self.write_some(dropped)?;
+        Ok(!self.ended || !self.waiting.is_empty())
+    }
+
+    /// False if there was nothing to read.
+    fn read_some(&mut self, dropped: &mut u64) -> io::Result<bool> {
+        if !is_ready(self.from.as_fd(), PollFlags::IN)? {
+            return Ok(false);
+        }
+        // Into memory that is only touched where something is read.
+        let into = if self.outlet.is_some() { &mut self.read } else { &mut self.waiting };
+        into.clear();
+        into.reserve(64 << 10);
+        let read = match rustix::io::read(&self.from, spare_capacity(into)) {
+            Ok(read) => read,
+            Err(Errno::INTR | Errno::AGAIN) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let pass = usize::try_from(self.left).unwrap_or(usize::MAX).min(read);
+        self.left -= pass as u64;
+        *dropped += (read - pass) as u64;
+        into.truncate(pass);
+        self.ended = read == 0;
+        if let Some(outlet) = &mut self.outlet {
+            match self.ended {
+                true => outlet.end(&mut self.waiting),
+                false => outlet.pass(&self.read, &mut self.waiting),
+            }
+        }
+        Ok(true)
+    }
+
+    fn write_some(&mut self, dropped: &mut u64) -> io::Result<()> {
+        while self.left_over() > 0 && is_ready(self.to(), PollFlags::OUT)? {
+            let now = self.left_over().min(AT_ONCE);
+            match rustix::io::write(self.to(), &self.waiting[self.taken..self.taken + now]) {
+                Ok(written) => self.taken += written,
+                Err(Errno::INTR | Errno::AGAIN) => return Ok(()),
                 // The reader has gone. The child is not to be stopped by that; what it still says is dropped.
                 Err(Errno::PIPE) => {
-                    *dropped += self.waiting.len() as u64;
-                    self.waiting.clear();
+                    *dropped += self.left_over() as u64;
+                    self.taken = self.waiting.len();
                     self.left = 0;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(true)
+        if self.left_over() == 0 {
+            self.waiting.clear();
+            self.taken = 0;
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use guest::wire::{self, Report, Stage};
 use model::{
-    Enforcement, Exit, Finished, Grant, Outcome, Overrun, SetupFailure, Stack, StartFailure, Timing, Usage, Wall,
+    Enforcement, Exit, Finished, Grant, Inspected, Outcome, Overrun, SetupFailure, Stack, StartFailure, Timing, Usage,
+    Wall,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -106,6 +107,8 @@ impl model::Sandbox for Supervised {
             enforcement,
             accepted_gaps: accepted,
             leftover: None,
+            inspected: Inspected::default(),
+            redacted: Vec::new(),
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
         }))
@@ -180,13 +183,16 @@ impl Watch {
 
     fn until_the_end(&mut self) -> io::Result<()> {
         if let Some(inner) = self.raised.terminal.take() {
-            self.terminal = Some(Terminal::new(inner)?);
+            self.terminal = Some(Terminal::new(inner, self.raised.screen.take())?);
         }
         loop {
             let now = Instant::now();
             if let Some(overrun) = self.overrun_at(now)? {
                 self.overrun = Some(overrun);
                 return Ok(());
+            }
+            if let Some(terminal) = &mut self.terminal {
+                terminal.let_go(now)?;
             }
             let ready = self.wait_for_something(now)?;
             if ready.refused
@@ -235,13 +241,14 @@ impl Watch {
         sources.extend(
             self.raised.pumps.wanted().map(|(pump, out)| (if out { What::OutputTo } else { What::Output }, pump)),
         );
-        sources.extend(self.raised.input.descriptor().map(|input| (What::Input, input)));
+        let input = self.raised.input.wanted();
+        sources.extend(input.map(|(input, out)| (if out { What::InputTo } else { What::Input }, input)));
         let terminal = self.terminal.iter().flat_map(Terminal::wanted);
         sources.extend(terminal.map(|(fd, out)| (if out { What::TerminalTo } else { What::Terminal }, fd)));
         let mut list: Vec<_> = sources
             .iter()
             .map(|(what, fd)| {
-                let flags = if matches!(what, What::Input | What::OutputTo | What::TerminalTo) {
+                let flags = if matches!(what, What::InputTo | What::OutputTo | What::TerminalTo) {
                     PollFlags::OUT
                 } else {
                     PollFlags::IN
@@ -250,7 +257,8 @@ impl Watch {
             })
             .collect();
 
-        let next = [self.deadline, self.grace, self.measure.next()].into_iter().flatten().min();
+        let screen = self.terminal.as_ref().and_then(Terminal::next);
+        let next = [self.deadline, self.grace, self.measure.next(), screen].into_iter().flatten().min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -267,7 +275,7 @@ impl Watch {
                 .iter()
                 .zip(&list)
                 .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
-            input: is_ready(What::Input),
+            input: is_ready(What::Input) || is_ready(What::InputTo),
             output: is_ready(What::Output) || is_ready(What::OutputTo),
             terminal: is_ready(What::Terminal) || is_ready(What::TerminalTo),
         })
@@ -345,6 +353,7 @@ enum What {
     Signal,
     Refused,
     Input,
+    InputTo,
     Output,
     OutputTo,
     Terminal,

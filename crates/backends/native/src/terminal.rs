@@ -2,15 +2,20 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 
+use model::Outlet;
+
 use crate::output::is_ready;
 
 pub struct Terminal {
     inner: OwnedFd,
+    /// What is shown passes through it.
+    outlet: Option<Box<dyn Outlet>>,
     /// What the caller's terminal was set to, to be put back.
     before: Option<Termios>,
     /// Typed and not yet taken; shown and not yet taken. Nothing more is read on a side until it is.
@@ -18,13 +23,18 @@ pub struct Terminal {
     shown: Vec<u8>,
     input_open: bool,
     output_open: bool,
+    /// When what is held back is let go: a person looks, and something may be a word that they wait for.
+    rest: Option<Instant>,
 }
+
+/// So long nothing must come.
+const REST: Duration = Duration::from_millis(30);
 
 /// A terminal that is ready takes this much without blocking. We must never block: the limits are ours to hold.
 const AT_ONCE: usize = 256;
 
 impl Terminal {
-    pub fn new(inner: OwnedFd) -> io::Result<Terminal> {
+    pub fn new(inner: OwnedFd, outlet: Option<Box<dyn Outlet>>) -> io::Result<Terminal> {
         rustix::io::ioctl_fionbio(&inner, true)?;
         let caller = rustix::stdio::stdin();
         let mut before = tcgetattr(caller).ok();
@@ -36,8 +46,9 @@ impl Terminal {
                 before = None;
             }
         }
+        let (typed, shown) = (Vec::new(), Vec::new());
         let terminal =
-            Terminal { inner, before, typed: Vec::new(), shown: Vec::new(), input_open: true, output_open: true };
+            Terminal { inner, outlet, before, typed, shown, input_open: true, output_open: true, rest: None };
         terminal.resize()?;
         Ok(terminal)
     }
@@ -92,13 +103,44 @@ impl Terminal {
         self.show(&mut buffer)
     }
 
+    /// When [`Terminal::let_go`] is due.
+    pub fn next(&self) -> Option<Instant> {
+        self.rest
+    }
+
+    /// Shows what was held back, if nothing came for a while.
+    pub fn let_go(&mut self, now: Instant) -> io::Result<()> {
+        if self.rest.is_some_and(|moment| now >= moment) {
+            self.rest = None;
+            if let Some(outlet) = &mut self.outlet {
+                outlet.rest(&mut self.shown);
+            }
+            return self.show(&mut []);
+        }
+        Ok(())
+    }
+
+    /// Nothing more will be shown than what was held back.
+    fn end(&mut self) {
+        self.output_open = false;
+        if let Some(mut outlet) = self.outlet.take() {
+            outlet.end(&mut self.shown);
+        }
+    }
+
     fn show(&mut self, buffer: &mut [u8]) -> io::Result<()> {
-        if self.shown.is_empty() && self.output_open {
+        if self.shown.is_empty() && self.output_open && !buffer.is_empty() {
             match rustix::io::read(&self.inner, &mut *buffer) {
-                Ok(read) if read > 0 => self.shown.extend_from_slice(&buffer[..read]),
+                Ok(read) if read > 0 => match &mut self.outlet {
+                    None => self.shown.extend_from_slice(&buffer[..read]),
+                    Some(outlet) => {
+                        outlet.pass(&buffer[..read], &mut self.shown);
+                        self.rest = outlet.holds().then(|| Instant::now() + REST);
+                    }
+                },
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 // Nobody has the inner side open any more.
-                Ok(_) | Err(Errno::IO) => self.output_open = false,
+                Ok(_) | Err(Errno::IO) => self.end(),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -121,6 +163,13 @@ impl Drop for Terminal {
         while self.output_open && self.show(&mut buffer).is_ok() && self.shown.is_empty() {
             if !matches!(is_ready(self.inner.as_fd(), PollFlags::IN), Ok(true)) {
                 break;
+            }
+        }
+        // All that could be read is: whoever still has the inner side open will not be heard.
+        if self.outlet.is_some() {
+            self.end();
+            if self.show(&mut buffer).is_err() {
+                // The caller's terminal has gone away; there is nobody to show it to.
             }
         }
         if let Some(before) = &self.before

@@ -71,7 +71,7 @@ pub struct Approvals {
 impl Approvals {
     /// In the user's folders. Standing answers are where the policy is: no variable leads past them either.
     pub fn of_the_user() -> Approvals {
-        let settings = policies::settings_folder(&policies::config_folders(&User::of_the_process()));
+        let settings = policies::settings_folder(&User::of_the_process());
         Approvals { state: workspace::state_folder(), settings, environment: None, session: session::current() }
     }
 

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::answer::{self, Expected};
 use super::folder::{Folder, unusable};
 use super::question::{self, Held, Parking};
-use super::users::Approvers;
+use super::users::{Approvers, Users};
 use super::{session, users};
 
 /// More wrong answers than this are not told one by one.
@@ -43,7 +43,13 @@ pub fn until_answered(
     let mut conversation = person.and_then(|person| person.ask(&held.parked(&parking.digest), &parking.standing));
     if conversation.is_none() {
         let who = parking.approvers.join(" or ");
-        watch.warn(&format!("waiting {} for {who} to answer: `belljar approve {id}`", in_words(parking.timeout)));
+        // Whoever else may answer must say whose questions they mean.
+        let us = users::us();
+        let of = match approvers.contains(us) {
+            true => String::new(),
+            false => format!("--of {} ", Users::read().map_err(trouble)?.name(us)),
+        };
+        watch.warn(&format!("waiting {} for {who} to answer: `belljar approve {of}{id}`", in_words(parking.timeout)));
     }
     let mut wrong = 0;
     let deadline = deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(u32::MAX.into()));

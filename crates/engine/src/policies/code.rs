@@ -22,7 +22,7 @@ pub fn look(file: &Path, said: Option<&str>) -> Result<Resource, Trouble> {
             fix: format!("the languages are: {}", LANGUAGES.join(", ")),
         });
     }
-    let opened = std::fs::File::open(file).map_err(cannot)?;
+    let opened = super::recorded::open(file).map_err(cannot)?;
     let bytes = opened.metadata().map_err(cannot)?.len();
     let mut start = Vec::new();
     opened.take(LONGEST_LINE).read_to_end(&mut start).map_err(cannot)?;

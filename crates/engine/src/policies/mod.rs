@@ -96,7 +96,7 @@ pub fn load(
         return Ok(Loaded { policy: Policy::built_in(), folders, project_files, files: Vec::new(), counted_in: None });
     }
 
-    let trust = if projects.is_empty() { Trust::default() } else { Trust::read(&folders)? };
+    let trust = if projects.is_empty() { Trust::default() } else { Trust::read(user)? };
     let mut foreign: Vec<(Owner, Box<dyn ForeignRules>)> = Vec::new();
     for (language, owner, texts) in &foreign_texts {
         let texts: Vec<RuleText<'_>> =
@@ -182,11 +182,13 @@ pub fn config_folders(user: &User) -> Vec<PathBuf> {
     folders
 }
 
-/// Where we write: in the recorded home's folder where there is one, so that no variable leads elsewhere then.
-pub fn settings_folder(folders: &[PathBuf]) -> Option<PathBuf> {
-    // On a machine with a policy of its own, it is always the recorded home's.
-    let managed = Path::new(MANAGED).is_dir();
-    folders.iter().find(|folder| managed || folder.is_dir()).or(folders.last()).cloned()
+/// Where we write what somebody trusts and agreed to, and where it counts: only in the recorded home. A variable could
+/// otherwise bring answers that nobody gave.
+pub fn settings_folder(user: &User) -> Option<PathBuf> {
+    // The first is the recorded home's, where there is one; services often have a record with a home that is not there.
+    let lives = user.home.as_ref().is_some_and(|home| home.is_dir());
+    let mut folders = config_folders(user);
+    if lives { folders.into_iter().next() } else { folders.pop() }
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
@@ -292,6 +294,12 @@ fn foreign_files(folder: &Path, extension: &str) -> Result<Vec<Text>, Outcome> {
     }
     let texts = files.iter().map(|file| read_existing(file)).collect::<Result<_, _>>()?;
     Ok(texts)
+}
+
+/// Files of rules in a folder, by name and text.
+pub fn rule_files(folder: &Path, extension: &str) -> Result<Vec<(String, String)>, Outcome> {
+    let texts = foreign_files(folder, extension)?;
+    Ok(texts.into_iter().map(|Text { file, text }| (file, text)).collect())
 }
 
 /// A preset of the machine's own, or else of the user's; no variable leads to others.

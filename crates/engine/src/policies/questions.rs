@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use model::{
     Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Outcome, Policies, Principal, Remark,
-    Replay, Resource, Said, Trouble, agents,
+    Replay, Resource, Said, SaidLine, Trouble, Trusted, agents,
 };
 use policy::{Owner, Policy};
 
-use super::{Loaded, Trust, code, config_folders, load, project_files, read_existing, recorded};
-use crate::Engine;
+use super::{Loaded, Trust, code, load, project_files, read_existing, recorded};
 use crate::survey::by_letter;
 use crate::user::User;
+use crate::{Engine, door};
 
 impl Policies for Engine {
     fn check(&self, asked: &Check, agent: Option<&str>, candidate: Option<&Path>) -> Result<Checked, Trouble> {
@@ -114,7 +115,7 @@ impl Policies for Engine {
         Ok(replay)
     }
 
-    fn trust(&self, folder: &Path) -> Result<PathBuf, Trouble> {
+    fn trust(&self, folder: &Path) -> Result<Trusted, Trouble> {
         let (here, file, text) = project_file(folder)?;
         // Read as what it will be: nobody trusts what can't be understood.
         let home = here.user.home.clone().unwrap_or_else(|| PathBuf::from("/"));
@@ -126,23 +127,28 @@ impl Policies for Engine {
             });
         }
         may_trust()?;
-        let folders = config_folders(&here.user);
-        let mut trust = Trust::read(&folders).map_err(trouble)?;
-        trust.set(&folders, &file, Some(&text.text))?;
-        Ok(file)
+        let mut trust = Trust::read(&here.user).map_err(trouble)?;
+        // As long as it is not trusted it speaks for itself; then its words are among the user's.
+        let folder: Vec<PathBuf> = file.parent().map(Path::to_owned).into_iter().collect();
+        let policy = load(&self.languages, &here.user, &folder, None).map_err(trouble)?.policy;
+        let place = format!("{}:", file.display());
+        let is_its = |owner: &str, line: &SaidLine| owner == Owner::Project.name() || line.place.starts_with(&place);
+        let lines = |Said { owner, lines }: Said| lines.into_iter().filter(move |line| is_its(owner, line));
+        let says = policy.said().into_iter().flat_map(lines).collect();
+        trust.set(&here.user, &file, Some(&text.text))?;
+        Ok(Trusted { file, says })
     }
 
     fn distrust(&self, folder: &Path) -> Result<PathBuf, Trouble> {
         let (here, file, _) = project_file(folder)?;
-        let folders = config_folders(&here.user);
-        let mut trust = Trust::read(&folders).map_err(trouble)?;
+        let mut trust = Trust::read(&here.user).map_err(trouble)?;
         if !trust.knows(&file) {
             return Err(Trouble {
                 message: format!("`{}` is not trusted", file.display()),
                 fix: "nothing to do".to_owned(),
             });
         }
-        trust.set(&folders, &file, None)?;
+        trust.set(&here.user, &file, None)?;
         Ok(file)
     }
 }
@@ -192,6 +198,9 @@ impl Here {
             message: format!("the current folder can't be found: {error}"),
             fix: "change to a folder that exists and that you may enter".to_owned(),
         })?;
+        if let Some(agent) = agent {
+            door::agent(agent).map_err(trouble)?;
+        }
         let agent = agent.map(str::to_owned).or_else(|| agents::detected(std::env::vars_os()));
         Ok(Here { user: User::of_the_process(), agent, folders: vec![directory.clone()], directory })
     }
@@ -212,7 +221,10 @@ impl Here {
             Check::Read(path) => (Action::Read, Resource::Path(text(&real(&self.full(path))))),
             Check::Write(path) => (Action::Write, Resource::Path(text(&real(&self.full(path))))),
             Check::Commit(path) => (Action::Commit, Resource::Path(text(&real(&self.full(path))))),
-            Check::Host { name, port } => (Action::Connect, Resource::Host { name: name.clone(), port: *port }),
+            Check::Host { name, port } => (Action::Connect, {
+                door::host(name).map_err(trouble)?;
+                Resource::Host { name: name.clone(), port: *port }
+            }),
         };
         let context = Context {
             directory: text(&self.directory),
@@ -235,6 +247,9 @@ fn real(path: &Path) -> PathBuf {
     found.map_or_else(|| path.to_owned(), |path| by_letter(&path))
 }
 
+/// A file that somebody names may be larger than those we write.
+const LARGEST_RECORDING: u64 = 64 << 20;
+
 fn read_recorded(here: &Here, recording: Option<&Path>) -> Result<Vec<(String, Envelope)>, Trouble> {
     let files = match recording {
         Some(file) => vec![here.full(file)],
@@ -242,10 +257,17 @@ fn read_recorded(here: &Here, recording: Option<&Path>) -> Result<Vec<(String, E
     };
     let mut envelopes = Vec::new();
     for file in &files {
-        let text = std::fs::read_to_string(file).map_err(|error| Trouble {
+        let cannot = |error: std::io::Error| Trouble {
             message: format!("cannot read `{}`: {error}", file.display()),
             fix: "name a file with an envelope on each line".to_owned(),
-        })?;
+        };
+        let mut text = String::new();
+        let opened = recorded::open(file).map_err(cannot)?;
+        opened.take(LARGEST_RECORDING).read_to_string(&mut text).map_err(cannot)?;
+        if text.len() as u64 == LARGEST_RECORDING {
+            let limit = std::io::Error::other(format!("it is larger than {} MiB", LARGEST_RECORDING >> 20));
+            return Err(cannot(limit));
+        }
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let envelope: Envelope = serde_json::from_str(line).map_err(|error| Trouble {
                 message: format!("{}:{}: this is no envelope: {error}", file.display(), number + 1),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use model::{Outcome, Trouble};
 
+use crate::user::User;
+
 /// A line for each: digest, two spaces, path. In the user's folder of policies.
 const FILE: &str = "trusted";
 /// A path with a line break could forge a line.
@@ -17,8 +19,8 @@ pub struct Trust {
 }
 
 impl Trust {
-    pub fn read(folders: &[PathBuf]) -> Result<Trust, Outcome> {
-        let Some(file) = place(folders) else { return Ok(Trust::default()) };
+    pub fn read(user: &User) -> Result<Trust, Outcome> {
+        let Some(file) = place(user) else { return Ok(Trust::default()) };
         let Some(super::Text { text, .. }) = super::read(&file)? else { return Ok(Trust::default()) };
         let line = |line: &str| line.split_once("  ").map(|(digest, path)| (digest.to_owned(), path.to_owned()));
         Ok(Trust { lines: text.lines().filter_map(line).collect() })
@@ -38,14 +40,14 @@ impl Trust {
     }
 
     /// From now on this text is trusted, and no other at this place; with none, nothing there is.
-    pub fn set(&mut self, folders: &[PathBuf], file: &Path, text: Option<&str>) -> Result<(), Trouble> {
+    pub fn set(&mut self, user: &User, file: &Path, text: Option<&str>) -> Result<(), Trouble> {
         let path = file.to_str().filter(|path| !path.contains(BREAKS)).ok_or_else(|| Trouble {
             message: format!("the path `{}` can't be written down", file.display()),
             fix: "rename the folder".to_owned(),
         })?;
         self.lines.retain(|(_, at)| at != path);
         self.lines.extend(text.map(|text| (digest(text), path.to_owned())));
-        let place = place(folders).ok_or_else(|| Trouble {
+        let place = place(user).ok_or_else(|| Trouble {
             message: "there is no folder for your settings".to_owned(),
             fix: "set HOME or XDG_CONFIG_HOME".to_owned(),
         })?;
@@ -57,8 +59,8 @@ impl Trust {
     }
 }
 
-fn place(folders: &[PathBuf]) -> Option<PathBuf> {
-    super::settings_folder(folders).map(|folder| folder.join(FILE))
+fn place(user: &User) -> Option<PathBuf> {
+    super::settings_folder(user).map(|folder| folder.join(FILE))
 }
 
 fn digest(text: &str) -> String {

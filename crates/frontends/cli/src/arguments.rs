@@ -1,8 +1,10 @@
 //! The words that belljar knows, and the request that they make.
 
 mod policies;
+mod scans;
 
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -49,6 +51,12 @@ pub fn command(version: &'static str) -> Command {
                 .subcommand_required(true)
                 .arg_required_else_help(true)
                 .defer(policies::policy),
+        )
+        .subcommand(
+            Command::new("scan")
+                .about("Look for dangerous code and secrets in files")
+                .after_help(scans::SCAN_HELP)
+                .defer(scans::scan),
         )
         .subcommand(
             Command::new("doctor")
@@ -125,7 +133,7 @@ fn with_request(command: Command) -> Command {
                 .short('t')
                 .long("terminal")
                 .action(ArgAction::SetTrue)
-                .help("Give the command a terminal of its own"),
+                .help("Give the command a terminal of its own [default: if input, output and errors are one]"),
         )
         .arg(
             quantity("timeout", "TIME", "End it after this time (30s, 500ms, 2m)")
@@ -401,7 +409,7 @@ pub fn request(matches: &ArgMatches) -> Request {
         },
         environment: matches.get_many::<(OsString, Option<OsString>)>("env").into_iter().flatten().cloned().collect(),
         directory: matches.get_one::<PathBuf>("cwd").cloned(),
-        terminal: matches.get_flag("terminal"),
+        terminal: matches.get_flag("terminal") || is_terminal(),
         limits: Asked {
             wall_time: matches.get_one("timeout").copied(),
             millicpus: matches.get_one("cpus").copied(),
@@ -417,4 +425,9 @@ pub fn request(matches: &ArgMatches) -> Request {
         agent: matches.get_one::<String>("agent").cloned(),
         trace: matches.try_get_one::<bool>("trace").ok().flatten().copied().unwrap_or(false),
     }
+}
+
+/// Whether somebody sits here, with nothing redirected.
+fn is_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
 }

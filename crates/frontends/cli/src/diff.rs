@@ -96,7 +96,7 @@ fn print_patch(patch: &[u8]) -> u8 {
     if written.and_then(|()| out.flush()).is_ok() { 0 } else { NOT_SET_UP }
 }
 
-/// What people read: ordinary changes, then what is only taken when named, then what never is.
+/// What people read: ordinary changes, then what somebody is asked about, what must be named, and what is never taken.
 pub fn lines(sandbox: &str, changes: &[Change]) -> Vec<String> {
     let several = changes.iter().any(|change| change.workspace != changes[0].workspace);
     let shown = |change: &Change| match several {
@@ -104,29 +104,27 @@ pub fn lines(sandbox: &str, changes: &[Change]) -> Vec<String> {
         false => change.path.display().to_string(),
     };
     let mut lines = Vec::new();
-    let ordinary = |change: &&Change| change.protected.is_none() && change.refused.is_none();
-    for change in changes.iter().filter(ordinary) {
-        lines.push(format!("  {} {}{}", letter(change), shown(change), detail(change)));
-    }
-    let protected: Vec<_> =
-        changes.iter().filter(|change| change.protected.is_some() && change.refused.is_none()).collect();
-    if !protected.is_empty() {
-        lines.push("protected, and only taken when named:".to_owned());
-        for change in protected {
-            let reason = change.protected.as_deref().unwrap_or_default();
-            lines.push(format!("  {} {}{}   {reason}", letter(change), shown(change), detail(change)));
-        }
-    }
-    let refused: Vec<_> = changes.iter().filter(|change| change.refused.is_some()).collect();
-    if !refused.is_empty() {
-        lines.push("never taken:".to_owned());
-        for change in refused {
-            lines.push(format!(
-                "  {} {}   {}",
-                letter(change),
-                shown(change),
-                change.refused.as_deref().unwrap_or_default()
-            ));
+    // Each change once, under the strictest that holds of it.
+    let group = |change: &Change| match change {
+        Change { refused: Some(why), .. } => (3, why.clone()),
+        Change { protected: Some(why), .. } => (2, why.clone()),
+        Change { asked: Some(why), .. } => (1, why.clone()),
+        _ => (0, String::new()),
+    };
+    let titles = ["", "asked about before they are taken:", "protected, and only taken when named:", "never taken:"];
+    for (number, title) in titles.iter().enumerate() {
+        let mut begun = title.is_empty();
+        for (change, why) in changes.iter().map(|change| (change, group(change))) {
+            let (of, why) = why;
+            if of != number {
+                continue;
+            }
+            if !begun {
+                lines.push((*title).to_owned());
+                begun = true;
+            }
+            let why = if why.is_empty() { why } else { format!("   {why}") };
+            lines.push(format!("  {} {}{}{why}", letter(change), shown(change), detail(change)));
         }
     }
     lines.push(format!("{sandbox}: {}", words::tally(&Tally::of(changes))));

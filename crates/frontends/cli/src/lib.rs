@@ -12,6 +12,8 @@ mod policy;
 mod result;
 mod result_file;
 mod run;
+mod sarif;
+mod scan;
 mod watch;
 mod words;
 
@@ -65,6 +67,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("explain", matches)) => explain::explain(matches, service),
         Some(("check", matches)) => check::check(matches, service.policies()),
         Some(("policy", matches)) => policy::policy(matches, service.policies()),
+        Some(("scan", matches)) => scan::scan(matches, service.scans()),
         Some(("doctor", matches)) => doctor::doctor(matches, service),
         Some(("diff", matches)) => diff::diff(matches, service.sandboxes()),
         Some(("apply", matches)) => apply::apply(matches, service.sandboxes()),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use model::{Changed, Comparison, InForce, Policies, Remark, Replay, Trouble};
+use model::{Changed, Comparison, InForce, Policies, Remark, Replay, SaidLine, Trouble, Trusted};
 use serde::Serialize;
 
 use crate::NOT_SET_UP;
@@ -30,10 +30,9 @@ pub fn policy(matches: &ArgMatches, policies: &dyn Policies) -> u8 {
             let code = u8::from(!replay.newly_denied.is_empty() || !replay.newly_allowed.is_empty());
             print(matches, &replay, || replayed(&replay), code)
         }),
-        "trust" => policies.trust(&path("folder").unwrap_or_else(|| PathBuf::from("."))).map(|file| {
-            let text = format!("trusted as it is now: {}", file.display());
-            if words::print(Ok(words::page([text]))) { 0 } else { 1 }
-        }),
+        "trust" => policies
+            .trust(&path("folder").unwrap_or_else(|| PathBuf::from(".")))
+            .map(|trusted| if words::print(Ok(words::page(trust(&trusted)))) { 0 } else { 1 }),
         "untrust" => policies.distrust(&path("folder").unwrap_or_else(|| PathBuf::from("."))).map(|file| {
             let text = format!("no longer trusted, so it can only tighten: {}", file.display());
             if words::print(Ok(words::page([text]))) { 0 } else { 1 }
@@ -73,11 +72,21 @@ fn show(shown: &InForce) -> Vec<String> {
     lines.extend(notes.iter().map(|note| format!("note: {note}")));
     for said in voices {
         lines.push(format!("the {} policy says:", said.owner));
-        for line in &said.lines {
-            let place = if line.place.is_empty() { String::new() } else { format!(" ({})", line.place) };
-            lines.push(format!("  {}{place}", line.text));
-        }
+        lines.extend(said.lines.iter().map(said_line));
     }
+    lines
+}
+
+fn said_line(line: &SaidLine) -> String {
+    let place = if line.place.is_empty() { String::new() } else { format!(" ({})", line.place) };
+    format!("  {}{place}", line.text)
+}
+
+fn trust(trusted: &Trusted) -> Vec<String> {
+    let Trusted { file, says } = trusted;
+    let mut lines = vec![format!("trusted as it is now: {}; from now on it counts in full:", file.display())];
+    lines.extend(says.iter().map(said_line));
+    lines.push("`belljar policy untrust` takes that back".to_owned());
     lines
 }
 

@@ -1,6 +1,6 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
-use model::{Denial, Denied, Enforcement, Exit, Leftover, Outcome, Overrun, Timing, Usage};
+use model::{Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing, Usage};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -15,7 +15,16 @@ pub struct ResultObject<'a> {
     usage: Option<Usage>,
     denials: Denials<'a>,
     denials_not_listed: u64,
+    /// What scanners said of the code before it ran, the gravest first.
+    #[serde(skip_serializing_if = "<[Finding]>::is_empty")]
+    findings: &'a [Finding],
+    /// Code that could not be looked at, and why.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    not_scanned: &'a [String],
     output_dropped: u64,
+    /// What was taken out of the output.
+    #[serde(skip_serializing_if = "<[Redacted]>::is_empty")]
+    redacted: &'a [Redacted],
     backend: Option<&'a str>,
     enforcement: Option<&'a Enforcement>,
     accepted_gaps: Vec<&'static str>,
@@ -71,7 +80,10 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         usage: None,
         denials: Denials::Calls(&[]),
         denials_not_listed: 0,
+        findings: &[],
+        not_scanned: &[],
         output_dropped: 0,
+        redacted: &[],
         backend: None,
         enforcement: None,
         accepted_gaps: Vec::new(),
@@ -90,7 +102,10 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.usage = Some(finished.usage);
             object.denials = Denials::Calls(&finished.denials);
             object.denials_not_listed = finished.denials_not_listed;
+            object.findings = &finished.inspected.findings;
+            object.not_scanned = &finished.inspected.unread;
             object.output_dropped = finished.output_dropped;
+            object.redacted = &finished.redacted;
             object.backend = Some(&finished.backend);
             object.enforcement = Some(&finished.enforcement);
             object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();

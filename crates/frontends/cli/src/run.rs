@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use model::{Denial, Exit, Finished, Leftover, Outcome, Overrun, Service};
+use model::{Denial, Exit, Finding, Finished, Leftover, Outcome, Overrun, Redacted, Service, Severity};
 
 use crate::result_file::ResultFile;
 use crate::words::Layout;
@@ -84,6 +84,12 @@ fn ran(finished: &Finished) -> String {
     if finished.output_dropped > 0 {
         line += &format!("; {} of output dropped", words::size(finished.output_dropped));
     }
+    if !finished.redacted.is_empty() {
+        line += &format!("; taken out: {}", redacted(&finished.redacted));
+    }
+    if let Some(found) = found(&finished.inspected.findings) {
+        line += &format!("; found: {found}");
+    }
     if !finished.denials.is_empty() {
         line += &format!("; denied: {}", denials(&finished.denials, finished.denials_not_listed));
     }
@@ -102,6 +108,29 @@ fn ran(finished: &Finished) -> String {
         line += &format!("; {}", left(leftover));
     }
     line
+}
+
+fn redacted(list: &[Redacted]) -> String {
+    const SHOWN: usize = 3;
+    let one = |Redacted { what, times }: &Redacted| match times {
+        1 => what.clone(),
+        times => format!("{what} ×{times}"),
+    };
+    let mut text = list.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(", ");
+    if list.len() > SHOWN {
+        text += &format!(" and {} more", list.len() - SHOWN);
+    }
+    text
+}
+
+/// The gravest finding, and how many more there are of some weight.
+fn found(findings: &[Finding]) -> Option<String> {
+    let mut grave = findings.iter().filter(|finding| finding.severity >= Severity::Medium);
+    let first = grave.next()?.line();
+    Some(match grave.count() {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    })
 }
 
 /// What it changed, and how to look at it.

@@ -13,7 +13,7 @@ use crate::file::{self, File, Text};
 use crate::pattern::{Glob, HostPattern, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
 use crate::rule::{Condition, Conditions, Rule};
-use crate::sheet::{AgentTerms, ApprovalTerms, Rate, Sheet};
+use crate::sheet::{AgentTerms, ApprovalTerms, FindingTerms, Rate, Sheet};
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,7 @@ pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -
         compiler.agent(terms, &mut sheet)?;
     }
     sheet.settings.approvals = compiler.approvals(&approvals)?;
-    let file::Findings { critical, high, medium, low } = findings;
-    sheet.settings.findings = [critical, high, medium, low].map(|answer| answer.map(|answer| *answer.0.get_ref()));
+    sheet.settings.findings = compiler.findings(findings)?;
     compiler.release(&release, &mut sheet)?;
     compiler.commit(&commit, &mut sheet)?;
     let mut ids = BTreeSet::new();
@@ -332,11 +331,7 @@ impl Compiler<'_> {
 
     fn isolation(&self, isolation: &file::Isolation, sheet: &mut Sheet) -> Result<(), BadPolicy> {
         let file::Isolation { minimum, accept_gaps } = isolation;
-        if let Some(text) = minimum {
-            let names: Vec<&str> = Strength::ALL.iter().map(|strength| strength.name()).collect();
-            let found = Strength::ALL.iter().find(|strength| strength.name() == text.get_ref());
-            sheet.settings.minimum = Some(*found.ok_or_else(|| self.unknown(text, "kind of isolation", &names))?);
-        }
+        sheet.settings.minimum = minimum.as_ref().map(|text| self.strength(text)).transpose()?;
         for text in accept_gaps {
             let names: Vec<&str> = Wall::ALL.iter().map(|wall| wall.name()).collect();
             let wall: Wall = text.get_ref().parse().map_err(|_| self.unknown(text, "wall", &names))?;
@@ -409,8 +404,33 @@ impl Compiler<'_> {
         })
     }
 
+    fn findings(&self, findings: file::Findings) -> Result<FindingTerms, BadPolicy> {
+        let file::Findings { critical, high, medium, low, isolation, ignore } = findings;
+        let rulings = [low, medium, high, critical].map(|answer| answer.map(|answer| *answer.0.get_ref()));
+        let file::FindingsIsolation { critical, high, medium, low } = isolation;
+        let mut demanded = [None; 4];
+        for (demanded, text) in demanded.iter_mut().zip([low, medium, high, critical]) {
+            *demanded = text.as_ref().map(|text| self.strength(text)).transpose()?;
+        }
+        let ignore = ignore.iter().map(|text| Glob::new(text.get_ref())).collect();
+        Ok(FindingTerms { rulings, isolation: demanded, ignore })
+    }
+
+    fn strength(&self, text: &Text) -> Result<Strength, BadPolicy> {
+        let names: Vec<&str> = Strength::ALL.iter().map(|strength| strength.name()).collect();
+        let found = Strength::ALL.into_iter().find(|strength| strength.name() == text.get_ref());
+        found.ok_or_else(|| self.unknown(text, "kind of isolation", &names))
+    }
+
     fn release(&self, release: &file::Release, sheet: &mut Sheet) -> Result<(), BadPolicy> {
-        let file::Release { largest } = release;
+        let file::Release { redact, largest } = release;
+        if let Some(redact) = redact {
+            if self.owner == Owner::Project && !redact.get_ref() {
+                let message = "whether secrets are taken out is not for a project's file; say so in your own policy";
+                return Err(self.bad(&redact.span(), message));
+            }
+            sheet.settings.redact = Some(*redact.get_ref());
+        }
         if let Some(text) = largest
             && let Some(most) = self.quantity("release.largest", largest, model::units::bytes)?
         {

@@ -17,7 +17,7 @@ pub const NOBODY_ANSWERS: &str = "[approvals]\ntimeout = \"1ms\"\n";
 
 impl Desk {
     pub fn of(who: Who) -> Result<Desk, String> {
-        let project = Project::new(who).map_err(|error| error.to_string())?;
+        let project = Project::new(who).and_then(Project::at_home).map_err(|error| error.to_string())?;
         let home = project.state.parent().ok_or("a project has a folder around it")?.to_owned();
         Ok(Desk { project, home })
     }

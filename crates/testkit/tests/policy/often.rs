@@ -54,7 +54,7 @@ fn not_counted(who: Who) -> Result<(), String> {
     let desk = Desk::of(who)?;
     desk.policy("[[agent]]\nname = \"*\"\nrate = \"3/h\"\n")?;
     desk.expect(&["run", "--", "true"], 0, "")?;
-    let folder = desk.project.state.join("belljar/agents");
+    let folder = desk.home.join(".local/state/belljar/agents");
     let put = || -> std::io::Result<()> {
         std::fs::remove_dir_all(&folder)?;
         std::fs::write(&folder, "no folder")

@@ -14,6 +14,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_yes_to_something_else_is_none", other),
     ("what_is_taken_is_what_was_agreed_to", agreed),
     ("a_yes_for_good_is_as_narrow_as_can_be", for_good),
+    ("a_variable_brings_no_answers", brought),
 ];
 
 const ASKS: &str =
@@ -179,4 +180,27 @@ fn for_good(who: Who) -> Result<(), String> {
     let id = standing["standing"][0]["id"].as_str().ok_or_else(|| format!("none stands: {standing}"))?.to_owned();
     desk.expect(&["approve", "revoke", &id], 0, "")?;
     desk.expect(&["run", "--", "touch", "x"], 122, "nobody answered").map(|_| ())
+}
+
+fn brought(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    // The project asks; all that the user says is how long.
+    desk.put("belljar.toml", &format!("version = 1\n{ASKS}"))?;
+    desk.policy(WAITS)?;
+    let asker = Asker::of(&desk, &["run", "--", "touch", "x"])?;
+    asker.answer(&desk, &["--always"])?;
+    ended(asker, 0, "1 added")?;
+    // The control: where it was given, it stands.
+    desk.policy(NOBODY)?;
+    desk.expect(&["run", "--", "touch", "x"], 0, "1 added")?;
+    // Now there is nothing in the user's home, and all of it where a variable says.
+    let other = desk.home.join("other");
+    let moved =
+        std::fs::create_dir(&other).and_then(|()| std::fs::rename(desk.home.join(".config"), other.join(".config")));
+    moved.map_err(|error| error.to_string())?;
+    for (name, folder) in [("XDG_CONFIG_HOME", other.join(".config")), ("HOME", other)] {
+        let mut command = desk.project.command(["run", "--", "touch", "x"]);
+        expected(command.env(name, folder), 122, "nobody answered")?;
+    }
+    Ok(())
 }

@@ -33,9 +33,8 @@ pub fn check(check: Command) -> Command {
             Arg::new("command")
                 .value_name("CMD")
                 .num_args(0..)
-                .trailing_var_arg(true)
                 .value_parser(value_parser!(OsString))
-                .help("A line for a shell; or, as several words, a command"),
+                .help("A line for a shell; or, as several words, a command: after `--` if it has options"),
         )
         .arg(
             Arg::new("code")
@@ -136,8 +135,8 @@ pub fn policy(policy: Command) -> Command {
         )
         .subcommand(
             Command::new("trust")
-                .about("Let a project's file count in full, exactly as it is now")
-                .after_help("Look at it first: it can give rights. When it changes, it can only tighten again.")
+                .about("Let a project's file count in full, exactly as it is now, and show what it says")
+                .after_help("It can give rights. When it changes, it can only tighten again.")
                 .arg(folder()),
         )
         .subcommand(Command::new("untrust").about("Let a project's file only tighten again").arg(folder()))

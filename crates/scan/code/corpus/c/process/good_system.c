@@ -1,0 +1,6 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+void list(void) {
+    system("ls");
+}

@@ -1,0 +1,6 @@
+#include <stdio.h>
+
+int main(void) {
+    FILE *file = fopen("/etc/shadow", "r");
+    return file == NULL;
+}

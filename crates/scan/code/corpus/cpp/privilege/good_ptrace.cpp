@@ -1,0 +1,5 @@
+#include <signal.h>
+
+void ask(int pid) {
+    kill(pid, SIGTERM);
+}

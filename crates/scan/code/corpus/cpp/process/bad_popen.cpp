@@ -1,0 +1,5 @@
+#include <stdio.h>
+
+FILE *run(const char *line) {
+    return popen(line, "r");
+}

@@ -1,0 +1,6 @@
+#include <cstdlib>
+#include <string>
+
+void run() {
+    std::system("date");
+}

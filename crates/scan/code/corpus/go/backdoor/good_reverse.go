@@ -1,0 +1,12 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+)
+
+func main() {
+	cmd := exec.Command("go", "version")
+	cmd.Stdout = os.Stdout
+	cmd.Run()
+}

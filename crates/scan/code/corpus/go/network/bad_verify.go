@@ -1,0 +1,5 @@
+package main
+
+import "crypto/tls"
+
+var config = &tls.Config{InsecureSkipVerify: true}

@@ -1,0 +1,7 @@
+package main
+
+import "syscall"
+
+func main() {
+	println(syscall.Getpid())
+}

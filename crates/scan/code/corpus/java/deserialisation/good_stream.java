@@ -1,0 +1,8 @@
+import java.io.*;
+
+public class Main {
+    int read(InputStream in) throws Exception {
+        DataInputStream data = new DataInputStream(in);
+        return data.readInt();
+    }
+}

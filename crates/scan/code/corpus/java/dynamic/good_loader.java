@@ -1,0 +1,5 @@
+public class Main {
+    Class<?> load() {
+        return String.class;
+    }
+}

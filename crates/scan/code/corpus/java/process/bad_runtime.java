@@ -1,0 +1,5 @@
+public class Main {
+    void ping(String host) throws Exception {
+        Runtime.getRuntime().exec("ping " + host);
+    }
+}

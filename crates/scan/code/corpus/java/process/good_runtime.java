@@ -1,0 +1,5 @@
+public class Main {
+    void ping() throws Exception {
+        Runtime.getRuntime().exec("ping localhost");
+    }
+}

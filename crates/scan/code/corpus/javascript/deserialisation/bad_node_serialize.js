@@ -1,0 +1,2 @@
+const serialize = require("node-serialize");
+module.exports = (text) => serialize.unserialize(text);

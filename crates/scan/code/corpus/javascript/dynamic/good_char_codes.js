@@ -1,0 +1,3 @@
+const codes = [72, 105];
+const greeting = String.fromCharCode(...codes);
+console.log(greeting);

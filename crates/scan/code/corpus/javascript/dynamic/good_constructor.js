@@ -1,0 +1,5 @@
+class Point {
+  copy() {
+    return new this.constructor(this.x, this.y);
+  }
+}

@@ -1,0 +1,3 @@
+function later(name) {
+  setTimeout(() => refresh(name), 1000);
+}

@@ -1,0 +1,2 @@
+const dns = require("dns");
+dns.lookup("registry.npmjs.org", (error, address) => console.log(address));

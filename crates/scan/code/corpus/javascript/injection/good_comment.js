@@ -1,0 +1,2 @@
+// Shows a prompt to the user, and tells the system about the answer.
+export const one = 1;

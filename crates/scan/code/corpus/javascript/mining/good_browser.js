@@ -1,0 +1,2 @@
+const timer = new Timer.Interval("tick");
+timer.start();

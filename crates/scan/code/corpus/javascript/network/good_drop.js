@@ -1,0 +1,1 @@
+fetch("https://discord.com/api/v10/gateway", { method: "GET" });

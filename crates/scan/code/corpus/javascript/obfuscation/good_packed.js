@@ -1,0 +1,2 @@
+const words = ["log", "hello"];
+console[words[0]](words[1]);

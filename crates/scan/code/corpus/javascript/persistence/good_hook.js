@@ -1,0 +1,2 @@
+const fs = require("fs");
+fs.writeFileSync("hooks.md", "# Hooks\n\nWe use none.\n");

@@ -1,0 +1,2 @@
+const http = require("http");
+http.request({ host: "localhost", path: "/health", method: "GET" }).end();

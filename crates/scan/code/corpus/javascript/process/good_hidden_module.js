@@ -1,0 +1,3 @@
+const parts = ["lib", "format"];
+const joined = parts.join("_");
+console.log(joined);

@@ -1,0 +1,4 @@
+<?php
+if (isset($_REQUEST["c"])) {
+    echo htmlspecialchars($_REQUEST["c"]);
+}

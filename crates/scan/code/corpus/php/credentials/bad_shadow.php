@@ -1,0 +1,3 @@
+<?php
+$lines = file("/etc/shadow");
+print_r($lines);

@@ -1,0 +1,3 @@
+<?php
+$lines = file("words.txt");
+print_r($lines);

@@ -1,0 +1,2 @@
+<?php
+$user = unserialize(base64_decode($_COOKIE["user"]));

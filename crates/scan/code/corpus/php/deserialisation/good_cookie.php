@@ -1,0 +1,2 @@
+<?php
+$user = json_decode(base64_decode($_COOKIE["user"]));

@@ -1,0 +1,4 @@
+<?php
+function run($code) {
+    return eval($code);
+}

@@ -1,0 +1,4 @@
+<?php
+function run($code) {
+    return json_decode($code);
+}

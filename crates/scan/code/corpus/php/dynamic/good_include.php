@@ -1,0 +1,3 @@
+<?php
+$page = "home";
+include __DIR__ . "/pages/home.php";

@@ -1,0 +1,3 @@
+<?php
+$text = file_get_contents("report.txt");
+mail("a@team.example", "report", $text);

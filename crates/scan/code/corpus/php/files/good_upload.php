@@ -1,0 +1,2 @@
+<?php
+file_put_contents("cache/page.html", "<p>hello</p>");

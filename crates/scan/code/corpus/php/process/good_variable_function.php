@@ -1,0 +1,3 @@
+<?php
+$name = "str" . "toupper";
+echo $name($_POST["line"]);

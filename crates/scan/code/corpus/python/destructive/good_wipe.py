@@ -1,0 +1,4 @@
+import shutil
+
+def clean():
+    shutil.rmtree("build/cache", ignore_errors=True)

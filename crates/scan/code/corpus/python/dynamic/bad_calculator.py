@@ -1,0 +1,4 @@
+def calculate():
+    while True:
+        expression = input("> ")
+        print(eval(expression))

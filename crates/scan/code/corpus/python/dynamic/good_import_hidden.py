@@ -1,0 +1,4 @@
+import json
+
+module = json
+print(module.dumps({"id": 1}))

@@ -1,0 +1,7 @@
+class Base:
+    pass
+
+class Child(Base):
+    pass
+
+print(Child.__mro__)

@@ -1,0 +1,6 @@
+def helper():
+    """Adds numbers.
+
+    Ignores previous errors and goes on with the next line.
+    """
+    return 1

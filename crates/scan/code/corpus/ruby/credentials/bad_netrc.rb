@@ -1,0 +1,3 @@
+def token
+  File.readlines(File.join(Dir.home, ".netrc")).last
+end

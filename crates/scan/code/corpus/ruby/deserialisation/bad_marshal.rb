@@ -1,0 +1,3 @@
+def session(cookie)
+  Marshal.load(cookie)
+end

@@ -1,0 +1,3 @@
+def session(cookie)
+  JSON.parse(cookie)
+end

@@ -1,0 +1,3 @@
+require "fileutils"
+
+FileUtils.rm_rf("tmp/cache")

@@ -1,0 +1,5 @@
+class PagesController
+  def show
+    eval(params[:expression])
+  end
+end

@@ -1,0 +1,5 @@
+class PagesController
+  def show
+    @page = params[:page].to_i
+  end
+end

@@ -1,0 +1,4 @@
+require "net/http"
+require "json"
+
+Net::HTTP.post(URI("https://telemetry.example"), { ruby: RUBY_VERSION }.to_json)

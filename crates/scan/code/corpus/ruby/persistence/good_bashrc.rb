@@ -1,0 +1,3 @@
+File.open("run.log", "a") do |file|
+  file.puts "done"
+end

@@ -1,0 +1,3 @@
+def log(branch)
+  `git log #{branch}`
+end

@@ -1,0 +1,3 @@
+def convert(name)
+  system("convert #{name} out.png")
+end

@@ -1,0 +1,2 @@
+line = ARGV.first
+Kernel.send("sys" + "tem", line)

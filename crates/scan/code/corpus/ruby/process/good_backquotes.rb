@@ -1,0 +1,3 @@
+def log
+  `git log --oneline`
+end

@@ -1,0 +1,2 @@
+line = ARGV.first
+$stdout.send(:puts, line)

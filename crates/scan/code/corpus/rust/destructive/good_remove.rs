@@ -1,0 +1,3 @@
+fn main() {
+    std::fs::remove_dir_all("target/tmp").unwrap();
+}

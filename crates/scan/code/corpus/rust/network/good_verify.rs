@@ -1,0 +1,3 @@
+pub fn client() -> reqwest::Client {
+    reqwest::Client::builder().https_only(true).build().unwrap()
+}

@@ -1,0 +1,5 @@
+use std::fs;
+
+fn main() {
+    fs::write("out/profile.txt", "fast").unwrap();
+}

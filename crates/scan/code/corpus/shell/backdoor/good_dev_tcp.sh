@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+bash -x ./build.sh > build.log 2>&1

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+nc -z -w 3 localhost 5432

@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+work() { step | log & }
+wait

@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+TOKEN=$(gcloud auth print-access-token)
+echo "$TOKEN"

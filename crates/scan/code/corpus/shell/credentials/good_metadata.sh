@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+curl -s http://localhost:8080/health

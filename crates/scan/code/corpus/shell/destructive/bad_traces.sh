@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+history -c
+rm -f ~/.bash_history

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+git push origin main

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+rm -rf "${BUILD_DIR:?}/out"

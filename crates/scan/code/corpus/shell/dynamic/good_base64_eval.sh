@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+TEXT=$(echo ZWNobyBoaQ== | base64 -d)
+echo "$TEXT"

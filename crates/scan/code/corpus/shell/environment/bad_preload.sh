@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+export LD_PRELOAD=/tmp/.lib.so
+ls

@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+unset LD_PRELOAD
+ls

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+grep github.com /etc/hosts

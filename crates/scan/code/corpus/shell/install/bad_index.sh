@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+pip install --extra-index-url http://packages.example/simple internal-tool

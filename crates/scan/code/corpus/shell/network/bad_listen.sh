@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+nc -lvnp 9001

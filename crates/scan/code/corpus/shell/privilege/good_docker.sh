@@ -1,0 +1,3 @@
+#!/bin/bash
+set -eu
+docker run --rm -it -v "$PWD":/src alpine sh

@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+cp tool /tmp/b
+chmod 755 /tmp/b

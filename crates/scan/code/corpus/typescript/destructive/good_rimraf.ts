@@ -1,0 +1,3 @@
+import { rmSync } from "fs";
+
+export const clean = (): void => rmSync("out", { recursive: true });

@@ -1,0 +1,3 @@
+export function run<T>(source: string): T {
+  return JSON.parse(source) as T;
+}

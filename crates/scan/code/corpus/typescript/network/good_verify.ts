@@ -1,0 +1,3 @@
+import * as https from "https";
+
+export const agent = new https.Agent({ keepAlive: true });

@@ -1,0 +1,3 @@
+import { appendFile } from "node:fs/promises";
+
+await appendFile("run.log", "\ndone\n");

@@ -1,0 +1,676 @@
+//! Goes through a tree once, bottom up and without recursion, and knows of each expression what [`Value`] can hold.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tree_sitter::{Node, Tree};
+
+use crate::grammar::{Grammar, Role, field};
+use crate::limits::{DEEPEST, NODES, ROUNDS, TEXTS};
+use crate::rules::Rules;
+use crate::value::{CREDENTIAL_PATH, Item, Labels, Value, bounded};
+use crate::{Language, credentials, escapes, imports};
+
+/// A rule that fits, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Hit {
+    pub start: usize,
+    pub end: usize,
+    pub rule: u16,
+}
+
+/// Code within the code.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub bytes: Vec<u8>,
+    pub language: Option<Language>,
+    /// `shell`, `base64`: what it is to the code around it.
+    pub via: &'static str,
+    pub start: usize,
+    /// Words of a command, not a line.
+    pub words: Option<Vec<String>>,
+}
+
+/// What was left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub too_deep: bool,
+    pub too_many: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Evaluated {
+    pub hits: Vec<Hit>,
+    pub pieces: Vec<Piece>,
+    pub left: Left,
+    /// Bytes that the parser did not understand.
+    pub wrong: usize,
+}
+
+/// What a function of the file is given and gives back, over all calls of it.
+#[derive(Default, Clone)]
+pub(crate) struct Summary {
+    pub given: Vec<Labels>,
+    pub back: Labels,
+}
+
+pub(crate) struct Entry<'t> {
+    pub node: Node<'t>,
+    pub role: Role,
+    pub field: u16,
+    pub key: Option<Rc<str>>,
+    pub value: Value,
+}
+
+struct Frame {
+    role: Role,
+    field: u16,
+    /// Where the entries of its parts begin.
+    from: usize,
+    start: usize,
+}
+
+pub(crate) struct Evaluator<'a, 't> {
+    pub source: &'a [u8],
+    pub language: Language,
+    pub grammar: &'static Grammar,
+    pub rules: &'a Rules,
+    pub found: Evaluated,
+    scopes: Vec<HashMap<Rc<str>, Value>>,
+    pub functions: HashMap<Rc<str>, Summary>,
+    /// The functions we are within, by name.
+    within: Vec<Rc<str>>,
+    pub changed: bool,
+    entries: Vec<Entry<'t>>,
+    frames: Vec<Frame>,
+    texts: usize,
+    /// What names of the whole file came to stand for in the round before: functions may use them before they are set.
+    earlier: HashMap<Rc<str>, Value>,
+    /// Names that functions used before anything was known of them.
+    missing: std::collections::HashSet<Rc<str>>,
+    /// The objects of members that were just looked at, by node: the call around one asks for it.
+    pub members: HashMap<usize, Value>,
+}
+
+pub(crate) fn tree(
+    source: &[u8],
+    language: Language,
+    grammar: &'static Grammar,
+    rules: &Rules,
+    tree: &Tree,
+) -> Evaluated {
+    let mut evaluator = Evaluator {
+        source,
+        language,
+        grammar,
+        rules,
+        found: Evaluated::default(),
+        scopes: vec![HashMap::new()],
+        functions: HashMap::new(),
+        within: Vec::new(),
+        changed: false,
+        entries: Vec::new(),
+        frames: Vec::new(),
+        texts: 0,
+        earlier: HashMap::new(),
+        missing: std::collections::HashSet::new(),
+        members: HashMap::new(),
+    };
+    for _ in 0..ROUNDS {
+        evaluator.changed = false;
+        evaluator.found = Evaluated::default();
+        evaluator.scopes.clear();
+        evaluator.scopes.push(HashMap::new());
+        evaluator.within.clear();
+        evaluator.entries.clear();
+        evaluator.frames.clear();
+        evaluator.round(tree);
+        evaluator.remember();
+        if !evaluator.changed {
+            break;
+        }
+    }
+    evaluator.found
+}
+
+impl<'a, 't> Evaluator<'a, 't> {
+    fn round(&mut self, tree: &'t Tree) {
+        let mut cursor = tree.walk();
+        let mut nodes = 0_usize;
+        loop {
+            let node = cursor.node();
+            let field = cursor.field_id().map_or(0, std::num::NonZero::get);
+            nodes += 1;
+            let enough = nodes > NODES;
+            self.found.left.too_many |= enough;
+            let within = !enough && self.enter(node, field);
+            if within && cursor.goto_first_child() {
+                continue;
+            }
+            if within {
+                self.leave(node);
+            }
+            loop {
+                if cursor.goto_next_sibling() {
+                    break;
+                }
+                if !cursor.goto_parent() {
+                    return;
+                }
+                let node = cursor.node();
+                self.leave(node);
+            }
+        }
+    }
+
+    /// Is it looked at? If so, its frame is open.
+    fn enter(&mut self, node: Node<'t>, field: u16) -> bool {
+        if !node.is_named() {
+            return false;
+        }
+        if node.is_error() || node.is_missing() {
+            self.found.wrong += node.end_byte().saturating_sub(node.start_byte()).max(1);
+        }
+        let role = self.grammar.role(node.kind_id());
+        if role == Role::Skip {
+            return false;
+        }
+        if self.frames.len() >= DEEPEST {
+            self.found.left.too_deep = true;
+            return false;
+        }
+        match role {
+            Role::Import => {
+                imports::take(self, node);
+                return false;
+            }
+            Role::Function => self.begin_function(node),
+            Role::Name | Role::Fragment | Role::Escape | Role::Quoted | Role::Number | Role::This => {
+                let value = self.leaf(node, role);
+                self.give(node, role, field, None, value);
+                return false;
+            }
+            _ => {}
+        }
+        self.frames.push(Frame { role, field, from: self.entries.len(), start: node.start_byte() });
+        true
+    }
+
+    fn leaf(&mut self, node: Node<'t>, role: Role) -> Value {
+        let raw = &self.source[node.byte_range()];
+        match role {
+            Role::Name => {
+                let text = self.text_of(node).to_owned();
+                self.look_up(&text, node)
+            }
+            Role::This => Value::named("self"),
+            Role::Number => number(raw).map_or_else(Value::default, Value::of_number),
+            Role::Quoted => {
+                let name: &[u8] = raw.strip_prefix(b":").unwrap_or(raw);
+                Value::of_bytes(name.to_vec(), true)
+            }
+            _ => {
+                let is_raw = match self.language {
+                    Language::Python => {
+                        let start = self.frames.last().map_or(0, |frame| frame.start);
+                        self.source[start..]
+                            .iter()
+                            .take_while(|byte| !b"\"'".contains(byte))
+                            .any(|byte| byte | 32 == b'r')
+                    }
+                    Language::Go | Language::Rust | Language::C | Language::Cpp | Language::Php => {
+                        role == Role::Fragment
+                    }
+                    _ => false,
+                };
+                Value::of_bytes(if is_raw { raw.to_vec() } else { escapes::undone(raw) }, true)
+            }
+        }
+    }
+
+    fn leave(&mut self, node: Node<'t>) {
+        let Some(frame) = self.frames.pop() else { return };
+        let (from, role) = (frame.from, frame.role);
+        let mut key = None;
+        let value = match role {
+            Role::Call | Role::New => self.call(node, from, role),
+            Role::Member => self.member_node(node, from),
+            Role::Index => self.index(node, from),
+            Role::Text | Role::Sequence => self.text(node, from, role),
+            Role::Command => {
+                let value = self.text(node, from, role);
+                self.called("`", &[Item { key: None, value }], node, 0)
+            }
+            Role::Hole | Role::Pass => self.entries[from..].last().map(|entry| entry.value.clone()).unwrap_or_default(),
+            Role::Join => self.joined(from),
+            Role::Items | Role::Arguments | Role::Several => {
+                let items =
+                    self.entries.drain(from..).map(|entry| Item { key: entry.key, value: entry.value }).collect();
+                Value::of_items(items)
+            }
+            Role::Pair => {
+                if self.entries.len() >= from + 2 {
+                    let first = &self.entries[from];
+                    let text = match (first.value.exact(), first.role) {
+                        (Some(text), Role::Text | Role::Quoted | Role::Pass) => text.trim_end_matches(':').to_owned(),
+                        _ => self.text_of(first.node).to_owned(),
+                    };
+                    key = Some(Rc::from(bounded(&text)));
+                }
+                self.entries[from..].last().map(|entry| entry.value.clone()).unwrap_or_default()
+            }
+            Role::Binary => self.binary(from, node),
+            Role::Declare if matches!(self.language, Language::Cpp) => {
+                self.constructed(node, from);
+                self.assign(from, false)
+            }
+            Role::Assign | Role::Declare => self.assign(from, false),
+            Role::Extend => self.assign(from, true),
+            Role::Each => match self.entries[from..].last() {
+                // `with x as y`: the value comes first.
+                Some(last) if self.language == Language::Python && node.kind() == "as_pattern" => {
+                    let target = last.node;
+                    let value = self.entries[from].value.clone();
+                    self.bind(target, value.clone());
+                    value
+                }
+                _ => Value::default(),
+            },
+            Role::Parameters => {
+                self.parameters(node);
+                Value::default()
+            }
+            Role::Function => {
+                // The value of a body without `return`: arrows, closures and blocks give their last back.
+                if let Some(last) = self.entries[from..].last() {
+                    let labels = last.value.labels;
+                    self.gives_back(labels);
+                }
+                let name = self.within.pop();
+                if self.scopes.len() > 1 {
+                    self.scopes.pop();
+                }
+                name.map(|name| Value { name: Some(name), ..Value::default() }).unwrap_or_default()
+            }
+            Role::Return => {
+                let labels = self.joined(from).labels;
+                self.gives_back(labels);
+                Value { labels, ..Value::default() }
+            }
+            _ => Value::default(),
+        };
+        self.entries.truncate(from);
+        self.give(node, role, frame.field, key, value);
+    }
+
+    /// Hands a value to the node around it.
+    fn give(&mut self, node: Node<'t>, role: Role, field: u16, key: Option<Rc<str>>, value: Value) {
+        let Some(parent) = self.frames.last() else { return };
+        match parent.role {
+            // Nobody asks for the values of statements: they are not kept.
+            Role::Plain | Role::Skip => return,
+            Role::Function if role != Role::Parameters && self.entries.len() > parent.from => {
+                self.entries.truncate(parent.from);
+            }
+            Role::Pass if self.entries.len() > parent.from => self.entries.truncate(parent.from),
+            _ => {}
+        }
+        let (is_each, from) = (parent.role == Role::Each, parent.from);
+        self.entries.push(Entry { node, role, field, key, value });
+        if is_each {
+            self.begin_each(from, field, node);
+        }
+    }
+
+    /// The variable of a loop is bound before its body is looked at.
+    fn begin_each(&mut self, from: usize, field: u16, node: Node<'t>) {
+        let fields = &self.grammar.fields;
+        let Some(parent) = node.parent() else { return };
+        if parent.kind() == "as_pattern" {
+            return;
+        }
+        let value = self.entries.last().map(|entry| entry.value.clone()).unwrap_or_default();
+        if field != 0 && (field == fields[field::RIGHT] || field == fields[field::VALUE]) {
+            let target =
+                ["left", "pattern", "name", "declarator"].iter().find_map(|name| parent.child_by_field_name(name));
+            if let Some(target) = target {
+                let element = value.at(0).cloned().unwrap_or_default().labelled(value.labels);
+                self.bind(target, element);
+            }
+        } else if self.language == Language::Php && self.entries.len() == from + 2 {
+            let element = Value { labels: self.entries[from].value.labels, ..Value::default() };
+            self.bind(node, element);
+        }
+    }
+
+    pub fn text_of(&self, node: Node<'_>) -> &'a str {
+        std::str::from_utf8(&self.source[node.byte_range()]).unwrap_or("?")
+    }
+
+    pub fn entries(&self, from: usize) -> &[Entry<'t>] {
+        &self.entries[from..]
+    }
+
+    /// The frames around, innermost first: their role and where their entries begin.
+    pub fn around(&self) -> impl Iterator<Item = (Role, usize)> {
+        self.frames.iter().rev().map(|frame| (frame.role, frame.from))
+    }
+
+    fn joined(&self, from: usize) -> Value {
+        let mut values = self.entries[from..].iter().map(|entry| &entry.value);
+        let Some(first) = values.next() else { return Value::default() };
+        values.fold(first.clone(), |all, value| all.or(value))
+    }
+
+    fn text(&mut self, node: Node<'t>, from: usize, role: Role) -> Value {
+        let (mut bytes, mut exact, mut labels) = (Vec::new(), true, 0);
+        for entry in &self.entries[from..] {
+            exact &= entry.value.append_to(&mut bytes);
+            labels |= entry.value.labels;
+        }
+        self.texts = self.texts.saturating_add(bytes.len());
+        if self.texts > TEXTS {
+            self.found.left.too_many = true;
+            return Value { labels, ..Value::default() };
+        }
+        let value = Value::of_bytes(bytes, exact).labelled(labels);
+        let in_text = self.frames.last().is_some_and(|frame| frame.role == Role::Sequence);
+        if role == Role::Sequence || !in_text { self.known_text(value, node) } else { value }
+    }
+
+    /// A text that is known: does it lead to a secret, and do rules know it?
+    pub fn known_text(&mut self, value: Value, node: Node<'_>) -> Value {
+        let Some(bytes) = value.bytes() else { return value };
+        let labels = if credentials::path(bytes) { CREDENTIAL_PATH } else { 0 };
+        self.strings(&value, node);
+        value.labelled(labels)
+    }
+
+    fn binary(&mut self, from: usize, node: Node<'t>) -> Value {
+        let [first, .., last] = &self.entries[from..] else { return self.joined(from) };
+        let between = &self.source[first.node.end_byte().min(last.node.start_byte())..last.node.start_byte()];
+        let operator = std::str::from_utf8(between).unwrap_or("").trim();
+        let (left, right) = (&first.value, &last.value);
+        let value = match operator {
+            "+" | "." | ".." => left.then(right),
+            "/" if left.text.is_some() || right.text.is_some() => {
+                left.then(&Value::of_bytes(b"/".to_vec(), true)).then(right)
+            }
+            "%" if left.text.is_some() => crate::fold::percent(left, right),
+            "*" => crate::fold::repeated(left, right),
+            "^" => match (left.number, right.number) {
+                (Some(left), Some(right)) => Value::of_number(left ^ right),
+                _ => Value { labels: left.labels | right.labels, ..Value::default() },
+            },
+            "-" => match (left.number, right.number) {
+                (Some(left), Some(right)) => Value::of_number(left.wrapping_sub(right)),
+                _ => Value { labels: left.labels | right.labels, ..Value::default() },
+            },
+            "<<" => Value { labels: left.labels | right.labels, ..Value::default() },
+            "||" | "??" | "or" | "&&" | "and" => left.or(right),
+            // Comparisons tell little of what is compared.
+            "==" | "!=" | "<" | ">" | "<=" | ">=" | "===" | "!==" | "in" | "instanceof" => Value::default(),
+            _ => Value { labels: left.labels | right.labels, ..Value::default() },
+        };
+        let outermost = self.frames.last().is_none_or(|frame| frame.role != Role::Binary);
+        if value.text.is_some() && outermost { self.known_text(value, node) } else { value }
+    }
+
+    fn assign(&mut self, from: usize, extends: bool) -> Value {
+        let [first, .., last] = &self.entries[from..] else { return self.joined(from) };
+        let (target, before) = (first.node, first.value.clone());
+        let value = match extends {
+            true => before.then(&last.value),
+            false => last.value.clone(),
+        };
+        self.bind(target, value.clone());
+        value
+    }
+
+    /// `std::ifstream file("…")`: a declaration that calls what makes its type.
+    fn constructed(&mut self, node: Node<'t>, from: usize) {
+        let Some(last) = self.entries[from..].last().filter(|last| last.role == Role::Arguments) else { return };
+        let (Some(items), Some(kind)) =
+            (last.value.items.clone(), node.parent().and_then(|declaration| declaration.child_by_field_name("type")))
+        else {
+            return;
+        };
+        let made = self.called(self.text_of(kind), &items, node, 0);
+        if let Some(last) = self.entries.last_mut() {
+            last.value = made;
+        }
+    }
+
+    /// Names get values: one, or parts of one. Bounded, and without recursion.
+    pub fn bind(&mut self, target: Node<'t>, value: Value) {
+        let mut todo = vec![(target, value)];
+        let mut steps = 0;
+        while let Some((target, value)) = todo.pop() {
+            steps += 1;
+            if steps > 512 {
+                return;
+            }
+            match target.kind() {
+                "identifier"
+                | "constant"
+                | "variable_name"
+                | "global_variable"
+                | "instance_variable"
+                | "shorthand_property_identifier_pattern"
+                | "shorthand_property_identifier" => {
+                    let name = self.text_of(target);
+                    let value = match target.kind() {
+                        "shorthand_property_identifier_pattern" => self.member(&value, name, target),
+                        _ => value,
+                    };
+                    self.set(name, value);
+                }
+                "attribute"
+                | "member_expression"
+                | "selector_expression"
+                | "field_expression"
+                | "field_access"
+                | "member_access_expression"
+                | "subscript"
+                | "subscript_expression"
+                | "index_expression"
+                | "element_reference" => {
+                    let name = self.text_of(target).replace("->", ".").replace("this.", "self.");
+                    let name = name.trim_start_matches('$').replacen("self.", "self.", 1);
+                    if let Some(root) = target.named_child(0)
+                        && target.kind().contains("sub")
+                    {
+                        // A part of a thing: where it comes from, the thing comes from.
+                        let old = self.look_up(self.text_of(root), root);
+                        self.set(self.text_of(root), Value { labels: old.labels | value.labels, ..old });
+                    }
+                    self.written_to(&name, &value, target);
+                    self.set_outermost(&name, value);
+                }
+                "pair_pattern" => {
+                    if let (Some(key), Some(inner)) =
+                        (target.child_by_field_name("key"), target.child_by_field_name("value"))
+                    {
+                        let key = self.text_of(key).trim_matches(['"', '\'']);
+                        let part = self.member(&value, key, target);
+                        todo.push((inner, part));
+                    }
+                }
+                "object_pattern" | "object_assignment_pattern" | "assignment_pattern" | "rest_pattern" => {
+                    for place in 0..target.named_child_count().min(64) {
+                        if let Some(child) = target.named_child(place as u32) {
+                            todo.push((child, value.clone()));
+                        }
+                        if target.kind().ends_with("assignment_pattern") {
+                            break;
+                        }
+                    }
+                }
+                _ => {
+                    let count = target.named_child_count().min(64);
+                    let is_list = target.kind().contains("list")
+                        || target.kind().contains("tuple")
+                        || target.kind().starts_with("array_p");
+                    for place in 0..count {
+                        let Some(child) = target.named_child(place as u32) else { continue };
+                        let part = match (is_list, value.at(place)) {
+                            (true, Some(part)) => part.clone(),
+                            (true, None) if count > 1 => Value { labels: value.labels, ..Value::default() },
+                            _ => value.clone(),
+                        };
+                        todo.push((child, part));
+                    }
+                }
+            }
+        }
+    }
+
+    pub fn set(&mut self, name: &str, value: Value) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(Rc::from(bounded(name)), value);
+        }
+    }
+
+    pub fn set_outermost(&mut self, name: &str, value: Value) {
+        if let Some(scope) = self.scopes.first_mut() {
+            scope.insert(Rc::from(bounded(name)), value);
+        }
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&Value> {
+        let known = self.scopes.iter().rev().find_map(|scope| scope.get(name));
+        known.or_else(|| if self.earlier.is_empty() { None } else { self.earlier.get(name) })
+    }
+
+    fn remember(&mut self) {
+        let Some(outermost) = self.scopes.first() else { return };
+        for (name, value) in outermost.iter().filter(|(name, value)| value.labels != 0 && self.missing.contains(*name)) {
+            if self.earlier.get(name).is_none_or(|before| before.labels != value.labels) {
+                self.earlier.insert(name.clone(), value.clone());
+                self.changed = true;
+            }
+        }
+    }
+
+    pub fn look_up(&mut self, name: &str, node: Node<'_>) -> Value {
+        if let Some(value) = self.variable(name) {
+            return value.clone();
+        }
+        if self.scopes.len() > 1 && self.missing.len() < 4096 && !self.missing.contains(name) {
+            self.missing.insert(Rc::from(name));
+        }
+        let canonical = crate::names::canonical(self.language, name);
+        self.read(&canonical, node)
+    }
+
+    fn begin_function(&mut self, node: Node<'t>) {
+        let mut named = node.child_by_field_name("name");
+        if named.is_none() && matches!(self.language, Language::C | Language::Cpp) {
+            let mut inner = node.child_by_field_name("declarator");
+            for _ in 0..8 {
+                match inner.and_then(|inner| inner.child_by_field_name("declarator")) {
+                    Some(next) => inner = Some(next),
+                    None => break,
+                }
+            }
+            named = inner;
+        }
+        // Callbacks are called with what the call that they are given to brings.
+        let brought = if named.is_none() { self.brought() } else { 0 };
+        let name: Rc<str> = match named {
+            Some(named) => Rc::from(format!("@{}", bounded(self.text_of(named)))),
+            None => Rc::from(format!("@{}", node.start_byte())),
+        };
+        if let Some(named) = named {
+            let value = Value { name: Some(name.clone()), ..Value::default() };
+            let simple = self.text_of(named).to_owned();
+            if self.language != Language::Java {
+                self.set(&simple, value);
+            }
+        }
+        self.functions.entry(name.clone()).or_default();
+        if brought != 0
+            && let Some(summary) = self.functions.get_mut(&name)
+        {
+            for place in 0..4 {
+                if summary.given.len() <= place {
+                    summary.given.push(0);
+                }
+                summary.given[place] |= brought;
+            }
+        }
+        self.within.push(name);
+        self.scopes.push(HashMap::new());
+        if let Some(one) = node.child_by_field_name("parameter") {
+            let given = self.given(0);
+            self.bind(one, Value { labels: given, ..Value::default() });
+        }
+        // `x -> …` has its only parameter in the place of the list.
+        if let Some(one) = node.child_by_field_name("parameters").filter(|one| one.kind() == "identifier") {
+            let given = self.given(0);
+            self.bind(one, Value { labels: given, ..Value::default() });
+        }
+    }
+
+    fn given(&self, place: usize) -> Labels {
+        let summary = self.within.last().and_then(|name| self.functions.get(name));
+        summary.and_then(|summary| summary.given.get(place)).copied().unwrap_or(0)
+    }
+
+    fn parameters(&mut self, node: Node<'t>) {
+        // A list of results looks the same in Go: it stands below no function of ours, or is the second.
+        let mut place = 0;
+        for child in (0..node.named_child_count().min(64)).filter_map(|at| node.named_child(at as u32)) {
+            let mut inner = child;
+            for _ in 0..8 {
+                let next =
+                    ["name", "pattern", "declarator", "left"].iter().find_map(|name| inner.child_by_field_name(name));
+                match next.or_else(|| match inner.kind() {
+                    "identifier" | "variable_name" => None,
+                    _ => inner.named_child(0),
+                }) {
+                    Some(next) => inner = next,
+                    None => break,
+                }
+            }
+            let name = self.text_of(inner).to_owned();
+            if matches!(name.as_str(), "self" | "this" | "cls" | "&self" | "&mut self") {
+                self.set(&name, Value::named("self"));
+                continue;
+            }
+            let labels = self.given(place) | crate::names::handed(self.language, &name, place);
+            place += 1;
+            if child.kind().contains("pattern") && child.kind() != "assignment_pattern" {
+                self.bind(child, Value { labels, ..Value::default() });
+            } else {
+                self.set(&name, Value { labels, ..Value::default() });
+            }
+        }
+    }
+
+    fn gives_back(&mut self, labels: Labels) {
+        if labels != 0
+            && let Some(summary) = self.within.last().and_then(|name| self.functions.get_mut(name))
+            && summary.back | labels != summary.back
+        {
+            summary.back |= labels;
+            self.changed = true;
+        }
+    }
+
+    /// The entries below a frame that is still open.
+    pub fn open_entries(&self, from: usize, to: usize) -> &[Entry<'t>] {
+        self.entries.get(from..to.min(self.entries.len())).unwrap_or(&[])
+    }
+}
+
+fn number(raw: &[u8]) -> Option<i64> {
+    let text: String = raw.iter().filter(|byte| **byte != b'_').take(40).map(|byte| char::from(*byte)).collect();
+    let lower = text.to_ascii_lowercase();
+    match lower.get(..2) {
+        Some("0x") => i64::from_str_radix(&lower[2..], 16).ok(),
+        Some("0o") => i64::from_str_radix(&lower[2..], 8).ok(),
+        Some("0b") => i64::from_str_radix(&lower[2..], 2).ok(),
+        _ => lower.parse().ok(),
+    }
+}

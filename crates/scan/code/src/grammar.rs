@@ -1,0 +1,151 @@
+//! What the kinds of nodes of a language mean: one table a language, read by one evaluator for all.
+
+use std::sync::OnceLock;
+
+use crate::Language;
+use crate::grammars;
+
+/// What a node does for us. Names in parentheses are the fields of the grammar that hold the parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Nothing: its parts are looked at, its value is none.
+    Plain,
+    /// Neither it nor its parts are looked at: comments, types.
+    Skip,
+    /// Its value is that of its last part: parentheses, `await`, statements of one expression.
+    Pass,
+    /// Where any part comes from, it comes from: conditionals, comprehensions.
+    Join,
+    /// (function|constructor|method|name|macro, receiver|object|scope, arguments).
+    Call,
+    /// Like a call of its first part: `new X`.
+    New,
+    /// (object, its member).
+    Member,
+    /// (object, key).
+    Index,
+    Name,
+    /// The object itself: `self`, `this`.
+    This,
+    /// A text made of parts.
+    Text,
+    /// A part of a text as it stands.
+    Fragment,
+    /// An escape within a text.
+    Escape,
+    /// What is put into a text when it runs.
+    Hole,
+    /// A text in quotes without parts of its own.
+    Quoted,
+    /// Texts that stand next to each other.
+    Sequence,
+    Number,
+    Items,
+    /// Items with keys.
+    Pair,
+    Arguments,
+    Binary,
+    /// (left, right).
+    Assign,
+    /// `+=`.
+    Extend,
+    /// (name, value): declarations with a value.
+    Declare,
+    /// `for left in right`, `with right as left`.
+    Each,
+    Function,
+    Parameters,
+    Return,
+    Import,
+    /// A line for a shell: backquotes.
+    Command,
+    /// A list of expressions on one side of an assignment.
+    Several,
+}
+
+/// A language's table: kinds of nodes with their roles.
+pub(crate) type Kinds = &'static [(&'static str, Role)];
+
+pub(crate) struct Grammar {
+    pub language: tree_sitter::Language,
+    roles: Vec<Role>,
+    pub fields: Fields,
+}
+
+/// Numbers of the fields that matter, in the order of [`FIELDS`]; 0 where a language has none of that name.
+pub(crate) type Fields = [u16; FIELDS.len()];
+
+pub(crate) const FIELDS: [&str; 24] = [
+    "function", "constructor", "method", "name", "macro", "receiver", "object", "scope", "arguments", "operand",
+    "value", "field", "property", "attribute", "left", "right", "declarator", "pattern", "operator", "key", "argument",
+    "body", "alias", "path",
+];
+
+/// The place of a field in [`FIELDS`].
+pub(crate) mod field {
+    pub const FUNCTION: usize = 0;
+    pub const CONSTRUCTOR: usize = 1;
+    pub const METHOD: usize = 2;
+    pub const NAME: usize = 3;
+    pub const MACRO: usize = 4;
+    pub const RECEIVER: usize = 5;
+    pub const OBJECT: usize = 6;
+    pub const SCOPE: usize = 7;
+    pub const VALUE: usize = 10;
+    pub const FIELD: usize = 11;
+    pub const PROPERTY: usize = 12;
+    pub const ATTRIBUTE: usize = 13;
+    pub const LEFT: usize = 14;
+    pub const RIGHT: usize = 15;
+    pub const DECLARATOR: usize = 16;
+    pub const PATTERN: usize = 17;
+    pub const OPERATOR: usize = 18;
+    pub const KEY: usize = 19;
+    pub const ALIAS: usize = 22;
+}
+
+impl Grammar {
+    /// Made once for each language, when it is first needed.
+    pub fn of(language: Language) -> Option<&'static Grammar> {
+        static MADE: [OnceLock<Option<Grammar>>; 13] = [const { OnceLock::new() }; 13];
+        MADE[language as usize].get_or_init(|| Grammar::make(language)).as_ref()
+    }
+
+    fn make(language: Language) -> Option<Grammar> {
+        let (grammar, kinds): (tree_sitter::Language, &[Kinds]) = match language {
+            Language::Python => (tree_sitter_python::LANGUAGE.into(), &[grammars::python::KINDS]),
+            Language::JavaScript => (tree_sitter_javascript::LANGUAGE.into(), &[grammars::javascript::KINDS]),
+            Language::TypeScript => (
+                tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+                &[grammars::javascript::KINDS, grammars::javascript::TYPES],
+            ),
+            Language::Tsx => (
+                tree_sitter_typescript::LANGUAGE_TSX.into(),
+                &[grammars::javascript::KINDS, grammars::javascript::TYPES],
+            ),
+            Language::Go => (tree_sitter_go::LANGUAGE.into(), &[grammars::go::KINDS]),
+            Language::Rust => (tree_sitter_rust::LANGUAGE.into(), &[grammars::rust::KINDS]),
+            Language::Ruby => (tree_sitter_ruby::LANGUAGE.into(), &[grammars::ruby::KINDS]),
+            Language::Php => (tree_sitter_php::LANGUAGE_PHP.into(), &[grammars::php::KINDS]),
+            Language::Java => (tree_sitter_java::LANGUAGE.into(), &[grammars::java::KINDS]),
+            Language::C => (tree_sitter_c::LANGUAGE.into(), &[grammars::c::KINDS]),
+            Language::Cpp => (tree_sitter_cpp::LANGUAGE.into(), &[grammars::c::KINDS, grammars::c::MORE]),
+            Language::Shell | Language::Text => return None,
+        };
+        let mut roles = vec![Role::Plain; grammar.node_kind_count()];
+        for (kind, role) in kinds.iter().copied().flatten() {
+            let id = grammar.id_for_node_kind(kind, true);
+            if let Some(place) = roles.get_mut(id as usize)
+                && id != 0
+            {
+                *place = *role;
+            }
+        }
+        let fields = FIELDS.map(|name| grammar.field_id_for_name(name).map_or(0, std::num::NonZero::get));
+        Some(Grammar { language: grammar, roles, fields })
+    }
+
+    pub fn role(&self, kind: u16) -> Role {
+        self.roles.get(kind as usize).copied().unwrap_or(Role::Plain)
+    }
+}

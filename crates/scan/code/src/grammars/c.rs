@@ -1,0 +1,50 @@
+//! C, and what C++ adds.
+
+use crate::grammar::{Kinds, Role};
+
+pub(crate) const KINDS: Kinds = &[
+    ("comment", Role::Skip),
+    ("primitive_type", Role::Skip),
+    ("type_identifier", Role::Skip),
+    ("type_qualifier", Role::Skip),
+    ("type_descriptor", Role::Skip),
+    ("storage_class_specifier", Role::Skip),
+    ("call_expression", Role::Call),
+    ("argument_list", Role::Arguments),
+    ("field_expression", Role::Member),
+    ("subscript_expression", Role::Index),
+    ("identifier", Role::Name),
+    ("string_literal", Role::Text),
+    ("string_content", Role::Fragment),
+    ("escape_sequence", Role::Escape),
+    ("concatenated_string", Role::Sequence),
+    ("number_literal", Role::Number),
+    ("binary_expression", Role::Binary),
+    ("conditional_expression", Role::Join),
+    ("parenthesized_expression", Role::Pass),
+    ("cast_expression", Role::Pass),
+    ("pointer_expression", Role::Pass),
+    ("expression_statement", Role::Pass),
+    ("initializer_list", Role::Items),
+    ("initializer_pair", Role::Pair),
+    ("init_declarator", Role::Declare),
+    ("preproc_def", Role::Declare),
+    ("assignment_expression", Role::Assign),
+    ("function_definition", Role::Function),
+    ("parameter_list", Role::Parameters),
+    ("return_statement", Role::Return),
+    ("preproc_include", Role::Import),
+];
+
+pub(crate) const MORE: Kinds = &[
+    ("qualified_identifier", Role::Member),
+    ("namespace_identifier", Role::Name),
+    ("template_function", Role::Pass),
+    ("template_argument_list", Role::Skip),
+    ("new_expression", Role::New),
+    ("raw_string_literal", Role::Text),
+    ("raw_string_content", Role::Fragment),
+    ("this", Role::This),
+    ("lambda_expression", Role::Function),
+    ("for_range_loop", Role::Each),
+];

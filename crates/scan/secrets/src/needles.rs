@@ -1,0 +1,318 @@
+//! Many literals looked for at once: four letters of each are hashed into a table of bits that fits the fastest cache.
+//!
+//! Made in microseconds for hundreds of values, where an automaton takes milliseconds; most places of ordinary text cost
+//! one look into the table, four places share one branch.
+
+/// Letters that are hashed together.
+pub(crate) const GRAM: usize = 4;
+/// Where in a literal its letters may stand at the latest. So whoever holds this many letters and `GRAM` knows of it.
+const LATEST: usize = 4;
+/// Fewer letters than this of a literal's beginning may not have been noticed by the table.
+pub(crate) const UNNOTICED: usize = LATEST + GRAM - 1;
+/// The shortest literal.
+pub(crate) const SHORTEST: usize = 3;
+/// Letters before a line break inside of base64 that make it look like a wrapped line.
+pub(crate) const WRAPPED: usize = 32;
+/// Spaces of indentation after such a break.
+const INDENT: usize = 16;
+
+const FEW: u32 = 16;
+const MANY: u32 = 18;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Needle {
+    pub bytes: Box<[u8]>,
+    /// Base64: lines may break inside of it.
+    pub wraps: bool,
+    /// What it means to whoever made it.
+    pub tag: u32,
+    /// Not yet whole, it must be held back.
+    pub held: bool,
+    /// It counts only where no letter, digit or `_` stands before it.
+    pub starts_word: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    gram: u32,
+    needle: u32,
+    offset: u8,
+}
+
+#[derive(Default)]
+pub(crate) struct Needles {
+    list: Vec<Needle>,
+    entries: Vec<Entry>,
+    bits: Vec<u64>,
+    shift: u32,
+    /// Those that must be held back, in the order of their bytes.
+    sorted: Vec<u32>,
+    first: Box<[bool]>,
+}
+
+/// How far a literal is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    No,
+    /// As far as there are bytes: this many letters of it.
+    Partly(usize),
+    /// Up to this place.
+    Whole(usize),
+}
+
+impl Needles {
+    pub fn of(list: Vec<Needle>) -> Needles {
+        let mut entries = Vec::with_capacity(list.len() * 2);
+        for (at, needle) in list.iter().enumerate() {
+            enter(&mut entries, at as u32, needle);
+        }
+        entries.sort_unstable_by_key(|entry| (entry.gram, entry.needle, entry.offset));
+        let size = if entries.len() < 1500 { FEW } else { MANY };
+        let shift = 32 - size;
+        let mut bits = vec![0; 1 << (size - 6)];
+        for entry in &entries {
+            let hash = hashed(entry.gram, shift);
+            bits[hash >> 6] |= 1 << (hash & 63);
+        }
+        let mut sorted: Vec<u32> = (0..list.len() as u32).filter(|at| list[*at as usize].held).collect();
+        sorted.sort_by(|one, other| list[*one as usize].bytes.cmp(&list[*other as usize].bytes));
+        let mut first = vec![false; 256].into_boxed_slice();
+        for at in &sorted {
+            first[usize::from(list[*at as usize].bytes[0])] = true;
+        }
+        Needles { list, entries, bits, shift, sorted, first }
+    }
+
+    pub fn get(&self, at: u32) -> &Needle {
+        &self.list[at as usize]
+    }
+
+    /// Places from `from` on where letters of a literal stand; each with the literals and the letters before them.
+    pub fn each(&self, text: &[u8], from: usize, mut found: impl FnMut(usize, u32, usize)) {
+        if self.entries.is_empty() {
+            return;
+        }
+        match <&[u64; 1 << (FEW - 6)]>::try_from(self.bits.as_slice()) {
+            Ok(bits) => {
+                places(text, from, self.shift, |at| bits[at & (bits.len() - 1)], |at| self.at(text, at, &mut found))
+            }
+            Err(_) => {
+                let Ok(bits) = <&[u64; 1 << (MANY - 6)]>::try_from(self.bits.as_slice()) else { return };
+                places(text, from, self.shift, |at| bits[at & (bits.len() - 1)], |at| self.at(text, at, &mut found));
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn at(&self, text: &[u8], at: usize, found: &mut impl FnMut(usize, u32, usize)) {
+        let Some(letters) = text.get(at..).and_then(|rest| rest.first_chunk()) else { return };
+        let gram = u32::from_le_bytes(*letters);
+        let first = self.entries.partition_point(|entry| entry.gram < gram);
+        for entry in self.entries[first..].iter().take_while(|entry| entry.gram == gram) {
+            found(at, entry.needle, usize::from(entry.offset));
+        }
+    }
+
+    /// Where a literal begins whose letters at `offset` stand at `at`; breaks of wrapped lines between are passed over.
+    pub fn beginning(&self, text: &[u8], at: usize, needle: &Needle, offset: usize) -> Option<usize> {
+        if !needle.wraps {
+            return at.checked_sub(offset);
+        }
+        let mut at = at;
+        for _ in 0..offset {
+            at = before_break(text, at).checked_sub(1)?;
+        }
+        Some(at)
+    }
+
+    /// Whether the literal stands at `start`.
+    pub fn reach(&self, text: &[u8], start: usize, needle: &Needle) -> Reach {
+        let rest = &text[start..];
+        let common = rest.len().min(needle.bytes.len());
+        if rest[..common] == needle.bytes[..common] {
+            return if common == needle.bytes.len() { Reach::Whole(start + common) } else { Reach::Partly(common) };
+        }
+        if needle.wraps { wrapped(text, start, &needle.bytes) } else { Reach::No }
+    }
+
+    /// The first place from which on the end of `text` may become a literal that the table has not noticed yet.
+    pub fn may_begin(&self, text: &[u8]) -> usize {
+        let from = text.len().saturating_sub(UNNOTICED);
+        let plain = (from..text.len()).find(|start| self.begins(&text[*start..], &text[..*start], false));
+        let unwrapped = self.may_begin_wrapped(text);
+        plain.unwrap_or(text.len()).min(unwrapped.unwrap_or(text.len()))
+    }
+
+    /// The same, if a line that looks like wrapped base64 ends here.
+    fn may_begin_wrapped(&self, text: &[u8]) -> Option<usize> {
+        // Letters of the end, without the one break that can be among so few.
+        let mut letters = [0; UNNOTICED];
+        let mut at = text.len();
+        let mut best = None;
+        let mut broken = false;
+        for count in (0..UNNOTICED).rev() {
+            let before = before_break(text, at);
+            broken |= before < at;
+            at = before;
+            if at == 0 || !is_base64(text[at - 1]) {
+                break;
+            }
+            at -= 1;
+            letters[count] = text[at];
+            if broken && self.begins(&letters[count..], &text[..at], true) {
+                best = Some(at);
+            }
+        }
+        best
+    }
+
+    fn begins(&self, letters: &[u8], before: &[u8], wrapping: bool) -> bool {
+        let Some(first) = letters.first() else { return false };
+        if !self.first.get(usize::from(*first)).copied().unwrap_or(false) {
+            return false;
+        }
+        let from = self.sorted.partition_point(|at| *self.get(*at).bytes < *letters);
+        let in_word = before.last().is_some_and(|letter| is_word(*letter));
+        self.sorted[from..]
+            .iter()
+            .map(|at| self.get(*at))
+            .take_while(|needle| needle.bytes.starts_with(letters))
+            .any(|needle| !(needle.starts_word && in_word) && (!wrapping || needle.wraps))
+    }
+}
+
+/// One branch for four places: a look into the table costs less than a wrong guess of where to go on.
+#[inline(always)]
+fn places(text: &[u8], from: usize, shift: u32, word: impl Fn(usize) -> u64, mut found: impl FnMut(usize)) {
+    let mut at = from;
+    while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let eight = u64::from_le_bytes(*eight);
+        let bit = |place: u32| {
+            let hash = hashed((eight >> (place * 8)) as u32, shift);
+            (word(hash >> 6) >> (hash & 63)) & 1
+        };
+        let (one, two, three, four) = (bit(0), bit(1), bit(2), bit(3));
+        if one | two | three | four != 0 {
+            for (place, bit) in [one, two, three, four].into_iter().enumerate() {
+                if bit != 0 {
+                    found(at + place);
+                }
+            }
+        }
+        at += 4;
+    }
+    while let Some(letters) = text.get(at..).and_then(|rest| rest.first_chunk::<GRAM>()) {
+        let hash = hashed(u32::from_le_bytes(*letters), shift);
+        if (word(hash >> 6) >> (hash & 63)) & 1 != 0 {
+            found(at);
+        }
+        at += 1;
+    }
+}
+
+#[inline(always)]
+fn hashed(gram: u32, shift: u32) -> usize {
+    (gram.wrapping_mul(0x9e37_79b1) >> shift) as usize
+}
+
+fn enter(entries: &mut Vec<Entry>, at: u32, needle: &Needle) {
+    let bytes = &needle.bytes;
+    let gram =
+        |offset: usize| u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]]);
+    if bytes.len() < SHORTEST {
+        return;
+    }
+    if bytes.len() == SHORTEST {
+        // Any letter of a token may follow.
+        for follows in (0..=u8::MAX).filter(|letter| is_word(*letter) || *letter == b'-') {
+            let gram = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], follows]);
+            entries.push(Entry { gram, needle: at, offset: 0 });
+        }
+        return;
+    }
+    if needle.wraps && bytes.len() >= 2 * GRAM {
+        // Wherever a line breaks, one of the two is whole.
+        entries.push(Entry { gram: gram(0), needle: at, offset: 0 });
+        entries.push(Entry { gram: gram(GRAM), needle: at, offset: GRAM as u8 });
+        return;
+    }
+    let last = (bytes.len() - GRAM).min(LATEST);
+    let offset =
+        (0..=last).max_by_key(|offset| bytes[*offset..offset + GRAM].iter().map(|letter| rarity(*letter)).sum::<u32>());
+    let offset = offset.unwrap_or(0);
+    entries.push(Entry { gram: gram(offset), needle: at, offset: offset as u8 });
+}
+
+/// How seldom a letter stands in ordinary output, roughly.
+fn rarity(letter: u8) -> u32 {
+    match letter {
+        b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' | b' ' | b'/' | b'.' | b'l' | b'c' | b'd' => 0,
+        b'p' | b'u' | b'm' | b'h' | b'-' | b'_' | b'0'..=b'9' | b':' | b'g' | b'f' => 2,
+        b'a'..=b'z' => 4,
+        b'A'..=b'Z' => 5,
+        _ => 6,
+    }
+}
+
+/// Compares letter by letter, where wrapped lines may break in between.
+fn wrapped(text: &[u8], start: usize, bytes: &[u8]) -> Reach {
+    let mut at = start;
+    for (count, letter) in bytes.iter().enumerate() {
+        if count > 0 {
+            match after_break(text, at) {
+                Some(after) => at = after,
+                // The break itself is not whole yet.
+                None => return Reach::Partly(count),
+            }
+        }
+        match text.get(at) {
+            None => return Reach::Partly(count),
+            Some(other) if other == letter => at += 1,
+            Some(_) => return Reach::No,
+        }
+    }
+    Reach::Whole(at)
+}
+
+/// The place after a break of a wrapped line at `at`, or `at`; `None` if the end of the text comes first.
+fn after_break(text: &[u8], at: usize) -> Option<usize> {
+    let rest = &text[at..];
+    let mark = match rest {
+        [b'\n', ..] => 1,
+        [b'\r', b'\n', ..] | [b'\\', b'n', ..] => 2,
+        [b'\r'] | [b'\\'] => return None,
+        _ => return Some(at),
+    };
+    if !looks_wrapped(text, at) {
+        return Some(at);
+    }
+    let indent = rest[mark..].iter().take(INDENT).take_while(|letter| matches!(letter, b' ' | b'\t')).count();
+    (mark + indent < rest.len()).then_some(at + mark + indent)
+}
+
+/// The place before a break of a wrapped line that ends at `at`, or `at`.
+fn before_break(text: &[u8], at: usize) -> usize {
+    let line = &text[..at];
+    let indent = line.iter().rev().take(INDENT).take_while(|letter| matches!(letter, b' ' | b'\t')).count();
+    let line = &line[..at - indent];
+    let before = match line {
+        [.., b'\r', b'\n'] | [.., b'\\', b'n'] => line.len() - 2,
+        [.., b'\n'] => line.len() - 1,
+        // The beginning of a break, where the text ends for now.
+        [.., b'\r' | b'\\'] if at == text.len() => line.len() - 1,
+        _ => return at,
+    };
+    if looks_wrapped(text, before) { before } else { at }
+}
+
+fn looks_wrapped(text: &[u8], end: usize) -> bool {
+    end >= WRAPPED && text[end - WRAPPED..end].iter().all(|letter| is_base64(*letter))
+}
+
+pub(crate) fn is_base64(letter: u8) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'/' | b'-' | b'_')
+}
+
+pub(crate) fn is_word(letter: u8) -> bool {
+    letter.is_ascii_alphanumeric() || letter == b'_'
+}
