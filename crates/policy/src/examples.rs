@@ -2,7 +2,10 @@
 
 use model::{Action, Context, Envelope, Principal, Resource, Ruling};
 
-use crate::pattern::{Roots, Told};
+use crate::argument::Told;
+use crate::carried;
+use crate::paths::Whereabouts;
+use crate::pattern::Roots;
 use crate::rule::{Condition, Part, Rule};
 
 /// `wanted`: the rule is about it; else it is not.
@@ -30,7 +33,10 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
     };
     let resource = match action {
         Action::Exec => Resource::Shell(example.to_owned()),
-        Action::Code => Resource::Code { language: Some(example.to_owned()), bytes: 0 },
+        Action::Code => {
+            let (language, bytes) = with_size(rule, example)?;
+            Resource::Code { language: Some(language.to_owned()), bytes: bytes.unwrap_or(0) }
+        }
         Action::Read | Action::Write | Action::Commit => Resource::Path(full()),
         Action::Environment => Resource::Variable(example.to_owned()),
         Action::Gap => Resource::Wall(example.to_owned()),
@@ -42,7 +48,10 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
             let (name, host) = example.split_once(" to ").ok_or_else(|| bad("`NAME to HOST`"))?;
             Resource::Secret { name: name.to_owned(), host: host.to_owned() }
         }
-        Action::Release => Resource::Artifact { name: example.to_owned(), bytes: u64::MAX },
+        Action::Release => {
+            let (name, bytes) = with_size(rule, example)?;
+            Resource::Artifact { name: name.to_owned(), bytes: bytes.unwrap_or(0) }
+        }
     };
     let mut envelope = Envelope {
         principal: Principal::default(),
@@ -56,7 +65,7 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
         },
     };
     // Examples are about what is done, not about who does it or how: that is taken as given.
-    for condition in &rule.conditions {
+    for condition in rule.conditions.all() {
         match condition {
             Condition::Mode(mode) => envelope.context.workspace_mode = *mode,
             Condition::Agent(names) => envelope.principal.agent = names.first().map(|name| name.written().to_owned()),
@@ -72,6 +81,35 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
     {
         return Err(format!("the example `{}` is no command: {unclear}", example.escape_debug()));
     }
-    let told = reading.commands.iter().map(|command| rule.matches(&Part::of(&envelope, Some(command))));
-    Ok(told.max().unwrap_or(Told::No))
+    // A rule that allows is not heard about what a command carries.
+    let carries = rule.then != Ruling::Allow;
+    let mut place = Whereabouts::at(workspace);
+    let mut told = Told::No;
+    for command in &reading.commands {
+        let within = if carries { carried::by(command).commands } else { Vec::new() };
+        let heard = std::iter::once(command).chain(&within);
+        told = heard.map(|one| rule.matches(&Part::of(&envelope, Some(one)).from(&place))).fold(told, Told::max);
+        place.follow(command, roots.home);
+    }
+    Ok(told)
+}
+
+/// `python of 2M`: what it is, and how large, which a rule about sizes must be told.
+fn with_size<'a>(rule: &Rule, example: &'a str) -> Result<(&'a str, Option<u64>), String> {
+    let is_about_sizes = rule.conditions.all().iter().any(|condition| matches!(condition, Condition::LargerThan(_)));
+    match example.rsplit_once(" of ") {
+        Some((name, size)) if is_about_sizes => {
+            let bytes = model::units::bytes(size).map_err(|error| {
+                format!("the example `{}` of the rule `{}`: {error}", example.escape_debug(), rule.id)
+            })?;
+            Ok((name, Some(bytes)))
+        }
+        None if is_about_sizes => Err(format!(
+            "the rule `{}` is about sizes, and its example `{}` has none; write `{} of 2M`",
+            rule.id,
+            example.escape_debug(),
+            example.escape_debug()
+        )),
+        _ => Ok((example, None)),
+    }
 }

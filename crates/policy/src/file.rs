@@ -19,6 +19,11 @@ use schemars::JsonSchema;
 pub struct Text(#[cfg_attr(test, schemars(with = "String"))] Spanned<String>);
 
 impl Text {
+    /// From no file.
+    pub fn unplaced(text: &str) -> Text {
+        Text(Spanned::new(0..0, text.to_owned()))
+    }
+
     pub fn get_ref(&self) -> &String {
         self.0.get_ref()
     }
@@ -39,7 +44,7 @@ pub struct File {
     /// Presets to begin with: a level (`locked`, `balanced` or `open`), languages, agents.
     #[serde(default)]
     pub extends: Vec<Text>,
-    /// Rules of presets that shall not hold, by their ids.
+    /// Rules of presets that shall not hold, by their ids. In a preset, of those that it extends.
     #[serde(default)]
     pub disable: Vec<Text>,
     /// What holds for an action that no rule speaks of.
@@ -56,7 +61,8 @@ pub struct File {
     pub network: Network,
     /// Secrets by name, and where they may go.
     #[serde(default)]
-    pub secrets: BTreeMap<String, Secret>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, Secret>"))]
+    pub secrets: BTreeMap<Spanned<String>, Secret>,
     #[serde(default)]
     pub code: Code,
     #[serde(default)]
@@ -166,7 +172,8 @@ pub struct Environment {
     pub pass: Vec<Text>,
     /// Variables that every sandbox gets with this value.
     #[serde(default)]
-    pub set: BTreeMap<String, String>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    pub set: BTreeMap<Spanned<String>, String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -268,7 +275,8 @@ pub struct Approvals {
     #[serde(default)]
     pub approvers: Vec<Text>,
     /// Whether an answer may hold from now on (`--always`). It may, if not said.
-    pub always: Option<bool>,
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
+    pub always: Option<Spanned<bool>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -331,7 +339,7 @@ pub struct Rule {
     pub then: Ruling,
     /// What a person or a model is told.
     pub why: String,
-    /// What it is about, checked when the file is read: commands, paths, hosts …
+    /// What it is about, checked when the file is read: commands, paths, hosts … Where it is about sizes: `python of 2M`.
     #[serde(default)]
     pub matches: Vec<Text>,
     /// What it is not about.
@@ -353,19 +361,29 @@ pub struct When {
     /// A program by its name, wherever it lies. `npm|yarn` is one or the other.
     #[serde(default)]
     pub program: Few,
-    /// What the program is told to do: its first words that are no options, such as `push` or `remote add|set-url`.
+    /// What the program is told to do: its first words that are no options, such as `push` or `remote add|set-url`. `**` stands
+    /// for any number of words: `** deploy`.
     #[serde(default)]
     pub subcommand: Few,
     /// Subcommands that it is not about.
     #[serde(default)]
     pub other_than: Few,
-    /// Arguments that must be there: flags anywhere, other words in this order. `--force|-f` is one or the other.
+    /// Arguments that must be there: flags anywhere, other words in this order. `--force|-f` is one or the other, `-c alias.*` an
+    /// option with such a value.
     #[serde(default)]
     pub args: Vec<Text>,
-    /// Arguments that must not be there. A rule that asks or denies is only called off by exactly one of these.
+    /// Arguments that must not be there. A rule that asks or denies is only called off by exactly one of these, as an option of
+    /// its own that nothing takes back: neither by `-o --dry-run` nor by `--dry-run --no-dry-run`. `-X GET` is an option with its
+    /// value.
     #[serde(default)]
     pub without: Vec<Text>,
-    /// Programs whose output it runs, as in `curl … | sh`.
+    /// What must not be the first argument: `--version` as in `docker --version`, but not as in `docker run x --version`.
+    #[serde(default)]
+    pub unless_first: Vec<Text>,
+    /// Hosts that a rule on `curl`, `ping` or `dig` is not about, where the command talks to no other: `localhost`.
+    #[serde(default)]
+    pub unless_hosts: Vec<Text>,
+    /// Programs whose output it runs, as in `curl … | sh`. `*` is any.
     #[serde(default)]
     pub fed_by: Few,
     /// Whether a redirection writes to a file, as in `echo x > y`.

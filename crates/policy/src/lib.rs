@@ -1,5 +1,8 @@
 //! Reads policy files, judges requests, mints grants. Pure: what must be looked up is in [`Facts`] and [`Found`].
 
+mod argument;
+mod calling_off;
+mod carried;
 mod compile;
 mod credentials;
 mod examples;
@@ -8,10 +11,13 @@ mod file;
 mod findings;
 mod grants;
 mod judge;
+mod options;
+mod paths;
 mod pattern;
 mod policy;
 mod presets;
 mod reader;
+mod ready;
 mod rule;
 #[cfg(test)]
 mod schema;

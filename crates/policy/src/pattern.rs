@@ -1,9 +1,8 @@
-//! Patterns in rules: names, paths, hosts, arguments. Each takes time in proportion to what it is tried on.
+//! Patterns in rules: names, paths, hosts. Each takes time in proportion to what it is tried on.
 
 use std::borrow::Cow;
 
 use model::names::folded;
-use shell::{Piece, Word};
 
 /// How a name is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl Glob {
 }
 
 /// Goes back only to the last `*`, so the time is at most the product of both lengths.
-fn wild(pattern: &str, text: &str) -> bool {
+pub fn wild(pattern: &str, text: &str) -> bool {
     let Some(first) = pattern.find(['*', '?']) else { return pattern == text };
     // Most names differ at once.
     if !text.starts_with(&pattern[..first]) {
@@ -187,6 +186,17 @@ impl PathPattern {
         })
     }
 
+    /// Whether a path that ends so can be it, or below it, in some folder: its last names are the first of these. A name that may
+    /// be any would be all of them.
+    pub fn may_end_in(&self, path: &str) -> bool {
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        let last: Vec<&Glob> = self.names.iter().rev().take_while(|name| !name.is_wild).collect();
+        (1..=last.len().min(names.len())).any(|count| {
+            let ours = last[..count].iter().rev();
+            ours.zip(&names).all(|(known, name)| known.matches(name, Care::Forgiving))
+        })
+    }
+
     fn covers(&self, path: &str, care: Care) -> bool {
         let mut names = path.split('/').filter(|name| !name.is_empty());
         if !self.any.contains(&true) {
@@ -294,108 +304,6 @@ impl HostPattern {
     }
 }
 
-/// An argument that a command must have, or must not have: one of several spellings, kept as they are written. Far more of
-/// them are read at each start than are ever compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArgumentPattern(String);
-
-/// What can be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Told {
-    No,
-    /// Only when it runs.
-    Maybe,
-    Yes,
-}
-
-impl Told {
-    pub fn opposite(self) -> Told {
-        match self {
-            Told::No => Told::Yes,
-            Told::Maybe => Told::Maybe,
-            Told::Yes => Told::No,
-        }
-    }
-}
-
-impl From<bool> for Told {
-    fn from(known: bool) -> Told {
-        if known { Told::Yes } else { Told::No }
-    }
-}
-
-impl ArgumentPattern {
-    pub fn read(written: &str) -> Result<ArgumentPattern, String> {
-        match written.split('|').any(str::is_empty) {
-            true => Err(format!("`{written}` has an empty spelling; write `--force|-f`")),
-            false => Ok(ArgumentPattern(written.to_owned())),
-        }
-    }
-
-    fn spellings(&self) -> impl Iterator<Item = &str> {
-        self.0.split('|')
-    }
-
-    pub fn is_flag(&self) -> bool {
-        self.spellings().all(|spelling| spelling.starts_with('-'))
-    }
-
-    pub fn matches(&self, argument: &Word) -> Told {
-        self.compare(argument, spelled)
-    }
-
-    /// Neither among other flags nor with a value.
-    pub fn is_exactly(&self, argument: &Word) -> Told {
-        self.compare(argument, wild)
-    }
-
-    fn compare(&self, argument: &Word, same: impl Fn(&str, &str) -> bool) -> Told {
-        match argument.known() {
-            Some(known) => self.spellings().any(|spelling| same(spelling, known)).into(),
-            None if self.spellings().any(|spelling| possible(spelling, argument)) => Told::Maybe,
-            None => Told::No,
-        }
-    }
-}
-
-/// `-f` is also in `-xf`, and `--force` in `--force=yes`.
-fn spelled(spelling: &str, argument: &str) -> bool {
-    if wild(spelling, argument) {
-        return true;
-    }
-    if spelling.starts_with("--") && spelling.len() > 2 {
-        return argument.split_once('=').is_some_and(|(flag, _)| wild(spelling, flag));
-    }
-    let letter = spelling.strip_prefix('-').filter(|letter| letter.chars().count() == 1 && *letter != "-");
-    let cluster = argument.strip_prefix('-').filter(|cluster| !cluster.starts_with('-'));
-    match (letter, cluster) {
-        // What follows the first letter that is none belongs to a flag, as in `-j4`.
-        (Some(letter), Some(cluster)) => {
-            let flags: String = cluster.chars().take_while(char::is_ascii_alphabetic).collect();
-            flags.contains(letter)
-        }
-        _ => false,
-    }
-}
-
-/// What is only known when it runs can be anything that begins and ends as it does.
-fn possible(spelling: &str, argument: &Word) -> bool {
-    let Some(first) = spelling.find(['*', '?']) else { return argument.may_be(spelling) };
-    // With wild letters in it, only what comes before and after them can be told apart.
-    let end = spelling.rsplit(['*', '?']).next().unwrap_or_default();
-    argument.may_start_with(&spelling[..first]) && may_end_with(argument, end)
-}
-
-fn may_end_with(word: &Word, end: &str) -> bool {
-    match word {
-        Word::Known(text) => text.ends_with(end),
-        Word::Partly { known, .. } => match known.last() {
-            Some(Piece::Text(text)) => text.ends_with(end) || end.ends_with(text.as_str()),
-            _ => true,
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -466,40 +374,14 @@ mod tests {
     }
 
     #[test]
-    fn a_short_flag_is_found_among_others() {
-        let matches = |pattern: &str, argument: &str| {
-            ArgumentPattern::read(pattern).expect("a pattern").matches(&Word::Known(argument.to_owned()))
-        };
-        assert_eq!(matches("--force|-f", "-xf"), Told::Yes);
-        assert_eq!(matches("--force|-f", "--force"), Told::Yes);
-        assert_eq!(matches("--force|-f", "--force=now"), Told::Yes);
-        assert_eq!(matches("--force|-f", "--force-with-lease"), Told::No);
-        assert_eq!(matches("-f", "--file"), Told::No);
-        assert_eq!(matches("-j", "-j4"), Told::Yes);
-    }
-
-    #[test]
-    fn exactly_is_neither_among_others_nor_with_a_value() {
-        let exactly = |pattern: &str, argument: &str| {
-            ArgumentPattern::read(pattern).expect("a pattern").is_exactly(&Word::Known(argument.to_owned()))
-        };
-        assert_eq!(exactly("--version|-V", "-V"), Told::Yes);
-        assert_eq!(exactly("--version|-V", "-oVisual"), Told::No);
-        assert_eq!(exactly("--dry-run", "--dry-run=none"), Told::No);
-        assert_eq!(exactly("http://localhost:*", "http://localhost:80/x"), Told::Yes);
-    }
-
-    #[test]
-    fn what_is_only_known_when_it_runs_fits_at_both_ends() {
-        let matches = |pattern: &str, argument: &str| {
-            let reading = shell::of_line(&format!("x {argument}"));
-            ArgumentPattern::read(pattern).expect("a pattern").matches(&reading.commands[0].arguments[0])
-        };
-        assert_eq!(matches("-*XPOST", "\"$X\""), Told::Maybe);
-        assert_eq!(matches("-*XPOST", "\"$X/health\""), Told::No);
-        assert_eq!(matches("-*XPOST", "\"${X}POST\""), Told::Maybe);
-        assert_eq!(matches("--data*", "\"$X/health\""), Told::Maybe);
-        assert_eq!(matches("-d", "\"$X/health\""), Told::No);
+    fn the_end_of_a_path_may_be_of_one() {
+        let may = |pattern: &str, path: &str| PathPattern::read(pattern, ROOTS).expect("a pattern").may_end_in(path);
+        assert!(may("~/.ssh", "/.ssh/id_rsa"));
+        assert!(may("~/.config/gh", "/gh/hosts.yml"));
+        assert!(may("~/.config/gh", "/.config/gh/hosts.yml"));
+        assert!(!may("~/.config/gh", "/.config/x"));
+        assert!(!may("~/.ssh", "/src/.ssh2"));
+        assert!(!may("/dev/sd*", "/sdk/x"));
     }
 
     #[test]

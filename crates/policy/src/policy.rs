@@ -10,6 +10,7 @@ use std::time::Duration;
 use model::{Action, Asked, ForeignRules, Ruling, Strength, Wall};
 
 use crate::compile::{Owner, compile};
+use crate::file::{File, Text};
 use crate::pattern::{PathPattern, Roots};
 use crate::presets;
 use crate::reader::{BadPolicy, Source, nearest, read};
@@ -299,51 +300,58 @@ impl Shelf<'_> {
                 }
             }
         }
-        for id in &file.disable {
-            let known = sheet.rules.len();
-            sheet.rules.retain(|rule| rule.id != *id.get_ref());
-            if sheet.rules.len() == known {
-                let ids: Vec<&str> = sheet.rules.iter().map(|rule| rule.id.as_str()).collect();
-                let meant =
-                    nearest(id.get_ref(), &ids).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
-                let message = format!("no preset that is extended has a rule `{}`{meant}", id.get_ref().escape_debug());
-                return Err(source.bad(&id.span(), message));
-            }
-        }
+        disable(&mut sheet, &file, source)?;
         sheet.overlay(compile(source, file, roots, owner)?);
         Ok(sheet)
     }
 
     fn preset(&self, name: &str, depth: usize) -> Result<Option<Sheet>, BadPolicy> {
-        let own;
-        let (place, text) = match presets::text(name) {
-            Some(text) => (format!("preset:{name}"), text),
-            None => match (self.own)(name)? {
-                Some((place, text)) => {
-                    own = text;
-                    (place, own.as_str())
-                }
-                None => return Ok(None),
-            },
-        };
-        let source = Source { file: &place, text };
+        if let Some(built_in) = presets::sheet(name, self.roots) {
+            let (said, extends) = built_in?;
+            let source = Source { file: name, text: "" };
+            let mut sheet = self.extended(&extends, source, depth)?;
+            sheet.overlay(said);
+            return Ok(Some(sheet));
+        }
+        let Some((place, text)) = (self.own)(name)? else { return Ok(None) };
+        let source = Source { file: &place, text: &text };
         let file = read(source)?;
+        let mut sheet = self.extended(&file.extends, source, depth)?;
+        disable(&mut sheet, &file, source)?;
+        sheet.overlay(compile(source, file, self.roots, Owner::User)?);
+        Ok(Some(sheet))
+    }
+
+    /// What a preset is laid over.
+    fn extended(&self, names: &[Text], source: Source<'_>, depth: usize) -> Result<Sheet, BadPolicy> {
         if depth >= DEEPEST {
             return Err(source.bad(&(0..0), "presets extend each other in a circle, or too deeply"));
         }
         let mut sheet = Sheet::default();
-        for extended in &file.extends {
-            match self.preset(extended.get_ref(), depth + 1)? {
+        for name in names {
+            match self.preset(name.get_ref(), depth + 1)? {
                 Some(earlier) => sheet.overlay(earlier),
                 None => {
-                    let message = format!("`{}` is no preset", extended.get_ref().escape_debug());
-                    return Err(source.bad(&extended.span(), message));
+                    let message = format!("`{}` is no preset", name.get_ref().escape_debug());
+                    return Err(source.bad(&name.span(), message));
                 }
             }
         }
-        // The examples of our own are tried by tests; everybody else's each time.
-        let owner = if presets::text(name).is_some() { Owner::Preset } else { Owner::User };
-        sheet.overlay(compile(source, file, self.roots, owner)?);
-        Ok(Some(sheet))
+        Ok(sheet)
     }
+}
+
+/// Takes away what a file says shall not hold of what it extends.
+fn disable(sheet: &mut Sheet, file: &File, source: Source<'_>) -> Result<(), BadPolicy> {
+    for id in &file.disable {
+        let known = sheet.rules.len();
+        sheet.rules.retain(|rule| rule.id != *id.get_ref());
+        if sheet.rules.len() == known {
+            let ids: Vec<&str> = sheet.rules.iter().map(|rule| rule.id.as_ref()).collect();
+            let meant = nearest(id.get_ref(), &ids).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+            let message = format!("no preset that is extended has a rule `{}`{meant}", id.get_ref().escape_debug());
+            return Err(source.bad(&id.span(), message));
+        }
+    }
+    Ok(())
 }

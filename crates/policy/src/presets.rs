@@ -1,4 +1,12 @@
-//! Policies that come with belljar, to begin with: the files in `presets`, without their examples (see `build.rs`).
+//! Policies that come with belljar, to begin with: the files in `presets`. Their rules are in `ready`, the rest is here (see
+//! `build.rs`).
+
+use crate::compile::{Owner, compile};
+use crate::file::Text;
+use crate::pattern::Roots;
+use crate::reader::{BadPolicy, Source, read};
+use crate::ready::ready;
+use crate::sheet::Sheet;
 
 /// By name. Levels first, then languages, then agents.
 const ALL: &[(&str, &str)] = &[
@@ -17,8 +25,26 @@ const ALL: &[(&str, &str)] = &[
     ("generic", include_str!(concat!(env!("OUT_DIR"), "/generic.toml"))),
 ];
 
-pub fn text(name: &str) -> Option<&'static str> {
-    ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+/// What the preset of this name says by itself, and which others it extends.
+pub fn sheet(name: &str, roots: Roots<'_>) -> Option<Result<(Sheet, Vec<Text>), BadPolicy>> {
+    let (_, text) = ALL.iter().find(|(known, _)| *known == name)?;
+    Some(understood(name, text, roots))
+}
+
+fn understood(name: &str, text: &str, roots: Roots<'_>) -> Result<(Sheet, Vec<Text>), BadPolicy> {
+    let place = format!("preset:{name}");
+    let source = Source { file: &place, text };
+    let mut file = read(source)?;
+    let extends = std::mem::take(&mut file.extends);
+    if let Some(id) = file.disable.first() {
+        return Err(source.bad(&id.span(), "a preset that comes with belljar disables nothing"));
+    }
+    // Their examples are tried by tests; everybody else's each time.
+    let mut sheet = compile(source, file, roots, Owner::Preset)?;
+    for rule in ready(name) {
+        sheet.rules.push(rule.rule(roots)?);
+    }
+    Ok((sheet, extends))
 }
 
 pub fn names() -> Vec<&'static str> {

@@ -1,23 +1,65 @@
 //! One rule: what it is about, and what it says.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use model::{Action, Envelope, Resource, Ruling, WorkspaceMode};
-use shell::{Piece, Simple, Word};
+use shell::{Simple, Word};
 
-use crate::pattern::{ArgumentPattern, Care, Glob, HostPattern, PathPattern, Told};
+use crate::argument::{ArgumentPattern, Told};
+use crate::calling_off;
+use crate::paths::{self, Named, Whereabouts};
+use crate::pattern::{Care, Glob, HostPattern, PathPattern};
+use crate::ready::Ready;
 use crate::subcommand::Subcommand;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    pub id: String,
+    pub id: Cow<'static, str>,
     /// `file:line`, or the name of a preset.
-    pub place: String,
-    pub actions: Vec<Action>,
-    /// All must hold.
-    pub conditions: Vec<Condition>,
+    pub place: Cow<'static, str>,
+    pub actions: Cow<'static, [Action]>,
+    pub conditions: Conditions,
     pub then: Ruling,
-    pub why: String,
+    pub why: Cow<'static, str>,
+}
+
+/// All must hold.
+#[derive(Clone, Debug)]
+pub enum Conditions {
+    Known(Vec<Condition>),
+    /// Of a preset's rule, worked out when they are first needed.
+    Later(&'static Ready, OnceLock<Vec<Condition>>),
+}
+
+impl Conditions {
+    pub fn all(&self) -> &[Condition] {
+        match self {
+            Conditions::Known(conditions) => conditions,
+            Conditions::Later(ready, worked_out) => worked_out.get_or_init(|| ready.worked_out()),
+        }
+    }
+
+    pub fn add(&mut self, condition: Condition) {
+        let mut all = self.all().to_vec();
+        all.push(condition);
+        *self = Conditions::Known(all);
+    }
+
+    /// Looked at before the conditions are worked out.
+    fn may_hold(&self, part: &Part<'_>) -> bool {
+        match self {
+            Conditions::Known(_) => true,
+            Conditions::Later(ready, _) => ready.may_be_about(part),
+        }
+    }
+}
+
+impl PartialEq for Conditions {
+    fn eq(&self, other: &Conditions) -> bool {
+        self.all() == other.all()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +72,11 @@ pub enum Condition {
     OtherThan(Vec<Subcommand>),
     Arguments(Vec<ArgumentPattern>),
     Without(Vec<ArgumentPattern>),
-    FedBy(Vec<String>),
+    /// The first argument is none of them.
+    UnlessFirst(Vec<ArgumentPattern>),
+    /// It does not talk to these alone.
+    UnlessHosts(Vec<String>),
+    FedBy(Vec<Glob>),
     Writes(bool),
     Path(Vec<PathPattern>),
     Host(Vec<HostPattern>),
@@ -46,15 +92,17 @@ pub enum Condition {
 pub struct Part<'a> {
     pub envelope: &'a Envelope,
     pub command: Option<&'a Simple>,
-    /// Paths that the command names, and whether each is known as a whole: looked up once, for all rules.
-    named: OnceCell<Vec<(String, bool)>>,
+    /// Where the command may start.
+    place: Option<&'a Whereabouts>,
+    /// Paths that the command names: looked up once, for all rules.
+    named: OnceCell<Vec<Named>>,
     /// A path stands for everything below it, too.
     around: bool,
 }
 
 impl<'a> Part<'a> {
     pub fn of(envelope: &'a Envelope, command: Option<&'a Simple>) -> Part<'a> {
-        Part { envelope, command, named: OnceCell::new(), around: false }
+        Part { envelope, command, place: None, named: OnceCell::new(), around: false }
     }
 
     /// The same, where a path stands for everything below it.
@@ -62,31 +110,31 @@ impl<'a> Part<'a> {
         Part { around: true, ..Part::of(envelope, None) }
     }
 
-    fn named(&self, command: &Simple) -> &[(String, bool)] {
-        self.named.get_or_init(|| {
-            let context = &self.envelope.context;
-            let words = command.arguments.iter().chain(&command.reads).chain(&command.writes);
-            let path = |word: &Word| {
-                let (known, whole) = beginning(word, &context.home);
-                // `--file=x` and `of=x` name x.
-                let value = known.split_once('=').map_or(known.as_str(), |(_, value)| value);
-                (from(&context.directory, value), whole)
-            };
-            words.map(path).collect()
-        })
+    /// The same, of a command that starts where those before it in its line lead to.
+    pub fn from(self, place: &'a Whereabouts) -> Part<'a> {
+        Part { place: Some(place), ..self }
+    }
+
+    fn place(&self) -> Cow<'a, Whereabouts> {
+        let here = || Cow::Owned(Whereabouts::at(&self.envelope.context.directory));
+        self.place.map_or_else(here, Cow::Borrowed)
+    }
+
+    fn named(&self, command: &Simple) -> &[Named] {
+        self.named.get_or_init(|| paths::named(command, &self.place(), &self.envelope.context.home))
     }
 }
 
 impl Rule {
     /// Whether it is about this.
     pub fn matches(&self, part: &Part<'_>) -> Told {
-        if !self.actions.contains(&part.envelope.action) {
+        if !self.actions.contains(&part.envelope.action) || !self.conditions.may_hold(part) {
             return Told::No;
         }
         let care = if self.then == Ruling::Allow { Care::Exact } else { Care::Forgiving };
         // The least of all: one condition that does not hold is enough.
         let mut told = Told::Yes;
-        for condition in &self.conditions {
+        for condition in self.conditions.all() {
             told = told.min(condition.holds(part, care));
             if told == Told::No {
                 break;
@@ -98,7 +146,7 @@ impl Rule {
 
 impl Condition {
     fn holds(&self, part: &Part<'_>, care: Care) -> Told {
-        let Part { envelope, command, named: _, around } = part;
+        let Part { envelope, command, place: _, named: _, around } = part;
         match self {
             Condition::Agent(names) => {
                 let user = format!("user:{}", envelope.principal.user);
@@ -113,23 +161,38 @@ impl Condition {
                 command.map_or(Told::No, |command| subcommand(known, command, care).opposite())
             }
             Condition::Arguments(wanted) => command.map_or(Told::No, |command| arguments(wanted, &command.arguments)),
-            Condition::Without(unwanted) => {
-                command.map_or(Told::No, |command| without(unwanted, &command.arguments, care))
+            Condition::Without(unwanted) => command.map_or(Told::No, |command| without(unwanted, command, care)),
+            Condition::UnlessFirst(unwanted) => {
+                command.map_or(Told::No, |command| calling_off::by_first(unwanted, &command.arguments).opposite())
             }
+            Condition::UnlessHosts(hosts) => command.map_or(Told::No, |command| {
+                let name = command.name().unwrap_or_default();
+                let told = calling_off::by_hosts(hosts, name, &command.arguments).opposite();
+                // `http_proxy=x curl localhost` talks to x.
+                let is_plain = command.assignments.iter().all(|(name, _)| HARMLESS.contains(&name.as_str()));
+                if is_plain { told } else { told.max(Told::Maybe) }
+            }),
             Condition::FedBy(programs) => command
-                .is_some_and(|command| command.fed_by.iter().any(|source| programs.iter().any(|name| name == source)))
+                .is_some_and(|command| {
+                    let is_named = |source: &String| programs.iter().any(|glob| glob.matches(source, care));
+                    command.fed_by.iter().any(is_named)
+                })
                 .into(),
             Condition::Writes(wanted) => command.is_some_and(|command| command.writes.is_empty() != *wanted).into(),
             Condition::Path(patterns) => match (&envelope.resource, command) {
                 (Resource::Path(path), _) => {
                     let workspaces = &envelope.context.workspaces;
                     let around = *around && care == Care::Forgiving;
+                    // What allows means this path alone; what asks or denies also means it by its other name.
+                    let twin = paths::twin(path).filter(|_| care == Care::Forgiving);
                     let is_it = |pattern: &PathPattern| {
-                        pattern.matches(path, workspaces, care) || around && pattern.is_below(path, workspaces)
+                        pattern.matches(path, workspaces, care)
+                            || twin.as_ref().is_some_and(|twin| pattern.matches(twin, workspaces, care))
+                            || around && pattern.is_below(path, workspaces)
                     };
                     patterns.iter().any(is_it).into()
                 }
-                (_, Some(command)) => paths(patterns, part, command, care),
+                (_, Some(command)) => is_named(patterns, part, command, care),
                 _ => Told::No,
             },
             Condition::Host(patterns) => match &envelope.resource {
@@ -173,6 +236,7 @@ impl Condition {
             Condition::Agent(_) | Condition::Mode(_) => true,
             Condition::Program(_) | Condition::Subcommand(_) | Condition::OtherThan(_) => action == Exec,
             Condition::Arguments(_) | Condition::Without(_) => action == Exec,
+            Condition::UnlessFirst(_) | Condition::UnlessHosts(_) => action == Exec,
             Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
             Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
             Condition::Host(_) => matches!(action, Connect | SecretUse),
@@ -190,6 +254,8 @@ impl Condition {
             Condition::OtherThan(_) => "other_than",
             Condition::Arguments(_) => "args",
             Condition::Without(_) => "without",
+            Condition::UnlessFirst(_) => "unless_first",
+            Condition::UnlessHosts(_) => "unless_hosts",
             Condition::FedBy(_) => "fed_by",
             Condition::Writes(_) => "writes",
             Condition::Path(_) => "path",
@@ -225,8 +291,7 @@ fn subcommand(wanted: &[Subcommand], command: &Simple, care: Care) -> Told {
 /// Flags anywhere; other words in their order, whatever stands between.
 fn arguments(wanted: &[ArgumentPattern], given: &[Word]) -> Told {
     let (flags, words): (Vec<_>, Vec<_>) = wanted.iter().partition(|pattern| pattern.is_flag());
-    let there = |pattern: &&ArgumentPattern| given.iter().map(|word| pattern.matches(word)).max().unwrap_or(Told::No);
-    let flags = flags.iter().map(there).min().unwrap_or(Told::Yes);
+    let flags = flags.iter().map(|pattern| pattern.stands_in(given)).min().unwrap_or(Told::Yes);
     flags.min(in_order(&words, given))
 }
 
@@ -244,65 +309,32 @@ fn in_order(wanted: &[&ArgumentPattern], given: &[Word]) -> Told {
     best[wanted.len()]
 }
 
-/// What calls a question off must stand there just so: `ssh -oVisualHostKey=yes` has a V in it, and no `-V`.
-fn without(unwanted: &[ArgumentPattern], given: &[Word], care: Care) -> Told {
-    let is = |pattern: &ArgumentPattern, word: &Word| match care {
-        Care::Exact => pattern.matches(word),
-        Care::Forgiving => pattern.is_exactly(word),
+/// What allows is called off by anything that may be meant; what asks or denies only by what surely is.
+fn without(unwanted: &[ArgumentPattern], command: &Simple, care: Care) -> Told {
+    let given = &command.arguments;
+    let found = match care {
+        Care::Exact => unwanted.iter().flat_map(|pattern| given.iter().map(|word| pattern.may_slip_by(word))).max(),
+        Care::Forgiving => Some(calling_off::by_word(unwanted, command.name().unwrap_or_default(), given)),
     };
-    let found = unwanted.iter().flat_map(|pattern| given.iter().map(move |word| is(pattern, word))).max();
     found.unwrap_or(Told::No).opposite()
 }
 
 /// Any argument or redirection that is such a path, from where the command starts. Of what is only known when it runs,
 /// the known beginning counts: `$X` could be anything, and to ask about each would be to ask about everything. Files
 /// that must not be seen are the wall's business.
-fn paths(patterns: &[PathPattern], part: &Part<'_>, command: &Simple, care: Care) -> Told {
-    let workspaces = &part.envelope.context.workspaces;
-    let told = part.named(command).iter().map(|(path, whole)| {
-        let found = patterns.iter().any(|pattern| pattern.matches(path, workspaces, care));
-        match (found, whole) {
-            (true, true) => Told::Yes,
-            (true, false) => Told::Maybe,
-            (false, _) => Told::No,
-        }
+fn is_named(patterns: &[PathPattern], part: &Part<'_>, command: &Simple, care: Care) -> Told {
+    let model::Context { home, workspaces, .. } = &part.envelope.context;
+    if care == Care::Exact {
+        let surely = paths::surely_named(command, &part.place(), home);
+        let is_it = |path: &String| patterns.iter().any(|pattern| pattern.matches(path, workspaces, care));
+        return surely.iter().any(is_it).into();
+    }
+    let any = |found: &dyn Fn(&PathPattern) -> bool| patterns.iter().any(found);
+    let told = part.named(command).iter().map(|named| match named {
+        Named::Whole(path) if any(&|pattern| pattern.matches(path, workspaces, care)) => Told::Yes,
+        Named::Beginning(path) if any(&|pattern| pattern.matches(path, workspaces, care)) => Told::Maybe,
+        Named::Somewhere(path) if any(&|pattern| pattern.may_end_in(path)) => Told::Maybe,
+        _ => Told::No,
     });
     told.max().unwrap_or(Told::No)
-}
-
-/// What is known of its beginning, with the home put in; and whether that is all.
-fn beginning(word: &Word, home: &str) -> (String, bool) {
-    let Word::Partly { text, known, .. } = word else {
-        return (word.text().to_owned(), true);
-    };
-    let bare = text.trim_start_matches('"');
-    // `~name` is that user's home, which for our own is usually the folder of that name.
-    let named = bare.strip_prefix('~').and_then(|rest| rest.split('/').next());
-    let is_ours = named.is_some_and(|name| name.is_empty() || home.rsplit('/').next() == Some(name));
-    let at_home = is_ours || bare.starts_with("$HOME") || bare.starts_with("${HOME}");
-    let mut start = String::new();
-    for (place, piece) in known.iter().enumerate() {
-        match piece {
-            Piece::Text(text) => start += text,
-            Piece::Any if place == 0 && at_home => start += home,
-            Piece::Any => return (start, false),
-        }
-    }
-    (start, true)
-}
-
-/// By its letters: what a command names need not exist, and links are the wall's business.
-fn from(directory: &str, path: &str) -> String {
-    let full = if path.starts_with('/') { path.to_owned() } else { format!("{directory}/{path}") };
-    let mut names: Vec<&str> = Vec::new();
-    for name in full.split('/') {
-        match name {
-            "" | "." => {}
-            ".." => {
-                names.pop();
-            }
-            name => names.push(name),
-        }
-    }
-    format!("/{}", names.join("/"))
 }

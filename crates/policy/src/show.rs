@@ -168,7 +168,7 @@ impl Voice {
         let idle = self.sheet.rules.iter().filter(allowed);
         idle.map(|rule| Remark {
             is_error: false,
-            place: rule.place.clone(),
+            place: rule.place.clone().into_owned(),
             message: format!(
                 "`{}` changes nothing: what it allows is allowed by default, and a rule that asks or denies is stronger",
                 rule.id

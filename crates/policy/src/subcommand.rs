@@ -3,11 +3,13 @@
 //! `git -C sub push` is a push; `git stash push` and `git log --grep push` are not. Of an option that is not known, nobody
 //! can tell whether the next word is its value; then it may be either.
 
-use shell::Word;
+use shell::{Piece, Word};
 
-use crate::pattern::{ArgumentPattern, Care, Told};
+use crate::argument::{ArgumentPattern, Told};
+use crate::options::{self, is_option};
+use crate::pattern::Care;
 
-/// Words one after another: `push`, `remote add|set-url`.
+/// Words one after another: `push`, `remote add|set-url`. `**` is any number of words: `** deploy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subcommand(Vec<ArgumentPattern>);
 
@@ -25,15 +27,16 @@ impl Subcommand {
 
     /// Whether `program` with these arguments is this subcommand.
     pub fn matches(&self, program: &str, arguments: &[Word], care: Care) -> Told {
-        let options = options_of(program);
+        let mut options = options::of(program);
         // reached[i]: how surely the first i words of ours are all the plain words that were read.
         let mut reached = vec![Told::No; self.0.len() + 1];
         reached[0] = Told::Yes;
+        self.skip_any(&mut reached);
         let mut told = Told::No;
         // Whether the next word is the value of an option.
         let mut value = Told::No;
         let mut only_words = false;
-        for word in arguments {
+        for (at, word) in arguments.iter().enumerate() {
             let after = self.after(&reached, word);
             match word.known() {
                 Some("--") if !only_words => {
@@ -42,7 +45,7 @@ impl Subcommand {
                     continue;
                 }
                 Some(option) if !only_words && value != Told::Yes && is_option(option) => {
-                    value = options.takes_value(option);
+                    value = options.takes_value(option, arguments.get(at + 1));
                     continue;
                 }
                 Some(_) => reached = joined(&reached, &after, value),
@@ -52,12 +55,17 @@ impl Subcommand {
                     let most = if word.may_be_many() && care == Care::Exact { Told::Maybe } else { Told::Yes };
                     reached.iter_mut().for_each(|reached| *reached = (*reached).min(most));
                 }
+                // `-j$(nproc)` is an option. It could bring more words along, too: as above.
+                None if care == Care::Forgiving && begins_as_option(word) => continue,
                 None => {
                     reached = self.after_unknown(&reached, after, word);
                     told = told.max(reached[self.0.len()]);
                     value = if may_vanish(word) { Told::Maybe } else { Told::No };
                     continue;
                 }
+            }
+            if value != Told::Yes {
+                options = options::after_first(program);
             }
             value = Told::No;
             told = told.max(reached[self.0.len()]);
@@ -71,7 +79,23 @@ impl Subcommand {
     /// With `word` as the next plain word.
     fn after(&self, reached: &[Told], word: &Word) -> Vec<Told> {
         let found = self.0.iter().zip(reached).map(|(pattern, reached)| (*reached).min(pattern.matches(word)));
-        std::iter::once(Told::No).chain(found).collect()
+        let mut after: Vec<Told> = std::iter::once(Told::No).chain(found).collect();
+        for (at, pattern) in self.0.iter().enumerate() {
+            if pattern.is_any() {
+                after[at] = after[at].max(reached[at]);
+            }
+        }
+        self.skip_any(&mut after);
+        after
+    }
+
+    /// `**` can stand for no word at all.
+    fn skip_any(&self, reached: &mut [Told]) {
+        for (at, pattern) in self.0.iter().enumerate() {
+            if pattern.is_any() {
+                reached[at + 1] = reached[at + 1].max(reached[at]);
+            }
+        }
     }
 
     /// A word that is only known when it runs may be nothing, an option, or several words.
@@ -98,91 +122,12 @@ fn joined(before: &[Told], after: &[Told], value: Told) -> Vec<Told> {
     }
 }
 
-/// `+nightly` chooses a toolchain; what it stands before is the subcommand.
-fn is_option(text: &str) -> bool {
-    text.len() > 1 && text.starts_with(['-', '+'])
+fn begins_as_option(word: &Word) -> bool {
+    matches!(word, Word::Partly { known, .. } if matches!(known.first(), Some(Piece::Text(text)) if is_option(text)))
 }
 
 fn may_vanish(word: &Word) -> bool {
     word.may_start_with("-") || (word.may_be_many() && word.may_be(""))
-}
-
-/// What is known of a program's options before and between its subcommands.
-struct Options {
-    /// The next word is their value.
-    values: &'static [&'static str],
-    /// It is not.
-    flags: &'static [&'static str],
-}
-
-/// Flags that mean the same wherever they are known.
-const COMMON: &[&str] =
-    &["-h", "--help", "-q", "--quiet", "--silent", "--verbose", "-y", "--yes", "--debug", "--offline"];
-
-impl Options {
-    fn takes_value(&self, option: &str) -> Told {
-        let is_flag = option.contains('=') || option.starts_with("--no-") || option.starts_with('+');
-        match option {
-            option if self.values.contains(&option) => Told::Yes,
-            option if is_flag || self.flags.contains(&option) || COMMON.contains(&option) => Told::No,
-            _ => Told::Maybe,
-        }
-    }
-}
-
-fn options_of(program: &str) -> Options {
-    let (values, flags): (&[&str], &[&str]) = match program {
-        "git" => (
-            &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"],
-            &[
-                "-p", "-P", "--paginate", "--bare", "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs",
-                "--icase-pathspecs", "--exec-path", "-v", "--version",
-            ],
-        ),
-        "npm" | "pnpm" | "yarn" | "bun" | "npx" => (
-            &["--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "--filter", "-F", "--registry", "--userconfig"],
-            &["-s", "-r", "--recursive", "-g", "--global", "-ws", "--workspaces", "-v", "--version"],
-        ),
-        "cargo" => (
-            &["-C", "-Z", "--config", "--color", "--manifest-path", "--target-dir"],
-            &["-v", "-vv", "--locked", "--frozen", "-V", "--version"],
-        ),
-        "uv" | "poetry" | "pdm" | "hatch" => (
-            &["-C", "--directory", "-P", "--project", "--config-file", "-e", "--env"],
-            &["-n", "-v", "-vv", "-vvv", "-V", "--version"],
-        ),
-        "docker" | "podman" | "docker-compose" => (
-            &[
-                "-c", "--context", "--config", "-H", "--host", "-l", "--log-level", "-f", "--file", "-p",
-                "--project-name", "--profile", "--env-file", "--project-directory",
-            ],
-            &["-D", "--tls", "-v", "--version"],
-        ),
-        "kubectl" | "oc" | "helm" => (
-            &[
-                "-n", "--namespace", "--context", "--kube-context", "--kubeconfig", "--cluster", "--user", "-s",
-                "--server", "--token", "--as", "--as-group", "--request-timeout",
-            ],
-            &["--version"],
-        ),
-        "gh" | "glab" => (&["-R", "--repo", "--hostname"], &["--version"]),
-        "aws" => (
-            &["--profile", "--region", "--output", "--endpoint-url", "--query", "--color", "--ca-bundle"],
-            &["--version"],
-        ),
-        "gcloud" | "az" | "gsutil" => (
-            &["--project", "--account", "--configuration", "--verbosity", "--format", "--subscription", "-o", "-i"],
-            &["-m", "-D", "--version"],
-        ),
-        // `-j` may also stand alone, but hardly ever does before a target.
-        "make" | "gmake" => (
-            &["-C", "--directory", "-f", "--file", "--makefile", "-I", "-j", "-l", "-o", "-W"],
-            &["-B", "-k", "-s", "-n", "-i", "-e", "-r", "-R", "-w"],
-        ),
-        "belljar" => (&[], &["--json", "-V", "--version"]),
-        _ => (&[], &["--version"]),
-    };
-    Options { values, flags }
 }
 
 #[cfg(test)]
@@ -221,6 +166,26 @@ mod tests {
         assert_eq!(told("pr create", "gh pr view create"), Told::No);
         assert_eq!(told("compose push", "docker compose -f x.yml push"), Told::Yes);
         assert_eq!(told("* delete-*", "aws --region x ec2 delete-vpc"), Told::Yes);
+    }
+
+    #[test]
+    fn two_stars_are_any_number_of_words() {
+        for line in ["make deploy", "make a b c deploy", "make A=b deploy", "make -j deploy", "make -C x deploy"] {
+            assert_eq!(told("** deploy", line), Told::Yes, "{line}");
+        }
+        for line in
+            ["make", "make a b", "make -C deploy html", "make -j 4 all", "make -j $(nproc) all", "make -j$(nproc)"]
+        {
+            assert_eq!(told("** deploy", line), Told::No, "{line}");
+        }
+        assert_eq!(told("* ** delete", "gcloud compute instances delete list"), Told::Yes);
+        assert_eq!(told("* ** delete", "gcloud delete"), Told::No);
+    }
+
+    #[test]
+    fn an_option_of_git_is_not_the_same_after_its_subcommand() {
+        assert_eq!(told("subtree push", "git subtree -P x push"), Told::Maybe);
+        assert_eq!(told("subtree push", "git -P subtree push"), Told::Yes);
     }
 
     #[test]

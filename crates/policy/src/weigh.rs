@@ -5,8 +5,10 @@
 use model::{Action, Envelope, Judgement, Reason, Resource, Ruling};
 use shell::{Reading, Simple};
 
+use crate::argument::Told;
+use crate::carried;
 use crate::grants::{grant_for, grant_for_rule};
-use crate::pattern::Told;
+use crate::paths::Whereabouts;
 use crate::policy::{Policy, Voice};
 use crate::rule::{Part, Rule};
 
@@ -43,14 +45,20 @@ impl Policy {
             _ => Reading { commands: Vec::new(), unclear: Vec::new() },
         };
         let mut reasons = Vec::new();
+        let mut unclear = unclear;
+        let mut place = Whereabouts::at(&envelope.context.directory);
         for command in &commands {
-            let heard = self.hear(&Part::of(envelope, Some(command)));
+            let heard = self.hear(&Part::of(envelope, Some(command)).from(&place));
             // Silence about one command is not outweighed by a yes to another.
             if heard.is_empty() {
                 reasons.push(silence(envelope, command.text.clone()));
             }
             reasons.extend(heard);
             reasons.extend(self.inline_code(envelope, command));
+            let within = carried::by(command);
+            reasons.extend(within.commands.iter().flat_map(|command| self.about_carried(envelope, command, &place)));
+            unclear.extend(within.unclear);
+            place.follow(command, &envelope.context.home);
         }
         if !unclear.is_empty() || commands.is_empty() {
             // Whatever it turns out to be, what holds for every command holds for it.
@@ -75,6 +83,15 @@ impl Policy {
     /// What all voices say about one part.
     fn hear(&self, part: &Part<'_>) -> Vec<Reason> {
         self.voices.iter().flat_map(|voice| voice.says(part)).collect()
+    }
+
+    /// A yes to `npx` is a yes to what it starts, unless a rule speaks of that: where it begins is a guess at times, and to ask
+    /// about what no rule names would be to ask twice.
+    fn about_carried(&self, envelope: &Envelope, command: &Simple, place: &Whereabouts) -> Vec<Reason> {
+        let mut reasons = self.hear(&Part::of(envelope, Some(command)).from(place));
+        reasons.retain(|reason| reason.ruling != Ruling::Allow && !reason.rule.starts_with("defaults."));
+        reasons.extend(self.inline_code(envelope, command));
+        reasons
     }
 
     /// Code in the words of a command is code: languages and sizes count.
@@ -190,7 +207,7 @@ impl Voice {
 fn reason(rule: &Rule, part: &Part<'_>) -> Option<Reason> {
     let (ruling, why) = match (rule.matches(part), rule.then) {
         (Told::No, _) | (Told::Maybe, Ruling::Allow) => return None,
-        (Told::Yes, then) => (then, rule.why.clone()),
+        (Told::Yes, then) => (then, rule.why.clone().into_owned()),
         // Nobody can tell before it runs, so somebody must.
         (Told::Maybe, Ruling::Ask | Ruling::Deny) => {
             (Ruling::Ask, format!("it may be this, which is only known when it runs: {}", rule.why))
@@ -198,8 +215,8 @@ fn reason(rule: &Rule, part: &Part<'_>) -> Option<Reason> {
     };
     Some(Reason {
         ruling,
-        rule: rule.id.clone(),
-        place: rule.place.clone(),
+        rule: rule.id.clone().into_owned(),
+        place: rule.place.clone().into_owned(),
         why,
         action: part.envelope.action,
         about: about(part),

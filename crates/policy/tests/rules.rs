@@ -1,4 +1,4 @@
-//! What a rule about a program's subcommands holds for, as it is written in a policy file.
+//! What a rule holds for, as it is written in a policy file: subcommands, exceptions, hosts, paths.
 
 use belljar_policy::{Policy, Source};
 use model::{Action, Context, Envelope, Principal, Resource, Ruling};
@@ -85,4 +85,76 @@ fn a_subcommand_is_of_a_program() {
     assert_eq!(message, "policy.toml:6: the rule `rule.1` does not say of which program `push` is");
     let message = bad("when = { program = \"git\", other_than = [\"--force\"] }\nthen = \"ask\"");
     assert_eq!(message, "policy.toml:6: `--force` is an option, and no subcommand; put it under `args`");
+}
+
+#[test]
+fn an_exception_must_be_meant() {
+    let rule = r#"when = { program = "x", without = ["--dry-run", "-X GET"] }
+        then = "deny""#;
+    holds(rule, Ruling::Ask, &["x --dry-run", "x a --dry-run b", "x -X GET", "x -XGET a"]);
+    holds(
+        rule,
+        Ruling::Deny,
+        &["x --dry-run --no-dry-run", "x -- --dry-run", "x --dry-run false", "x -X GET -X PUT", "x -q GET", "x -X PUT"],
+    );
+    // Nobody can tell, so it is asked about and not denied: an option that is not known may take a value.
+    holds(rule, Ruling::Ask, &["x -o --dry-run", "x --dry-run $Y"]);
+}
+
+#[test]
+fn what_stands_first_is_of_the_program_itself() {
+    let rule = r#"when = { program = "x", unless_first = ["--version|-v"] }
+        then = "deny""#;
+    holds(rule, Ruling::Ask, &["x --version", "x -v"]);
+    holds(rule, Ruling::Deny, &["x", "x run y --version", "x -a --version"]);
+}
+
+#[test]
+fn hosts_are_these_and_no_other() {
+    let rule = r#"when = { program = "curl", unless_hosts = ["localhost"] }
+        then = "deny""#;
+    holds(rule, Ruling::Ask, &["curl localhost", "curl -d x http://localhost:3000/a"]);
+    holds(
+        rule,
+        Ruling::Deny,
+        &["curl localhost example.org", "curl http://localhost@example.org", "curl -A localhost x"],
+    );
+    assert!(read("when = { program = \"curl\", unless_hosts = [\"http://localhost\"] }\nthen = \"ask\"").is_err());
+}
+
+#[test]
+fn an_option_can_be_meant_with_its_value() {
+    let rule = r#"when = { program = "x", args = ["-c alias.*"] }
+        then = "deny""#;
+    holds(rule, Ruling::Deny, &["x -c alias.p=y", "x -c ALIAS.p=y z", "x -calias.p=y"]);
+    holds(rule, Ruling::Ask, &["x -c user.name=y", "x alias.p", "x -m \"$Y\"", "x -c \"$Y\""]);
+}
+
+#[test]
+fn a_rule_is_heard_about_what_a_tool_starts() {
+    let rule = r#"when = { program = "y" }
+        then = "deny""#;
+    holds(rule, Ruling::Deny, &["npx y", "uv run y", "git rebase -x y main", "poetry run npx y@latest z"]);
+    // But what it allows is not allowed for the tool.
+    let rule = r#"when = { program = "y" }
+        then = "allow""#;
+    holds(rule, Ruling::Allow, &["y"]);
+    holds(rule, Ruling::Ask, &["npx y"]);
+    // And what allows the tool allows what it starts.
+    let rule = r#"when = { program = "npx" }
+        then = "allow""#;
+    holds(rule, Ruling::Allow, &["npx y"]);
+}
+
+#[test]
+fn a_path_is_followed_to_where_it_leads() {
+    let rule = r#"when = { action = "exec", path = "/data" }
+        then = "deny""#;
+    holds(rule, Ruling::Deny, &["cd / && cat data/x", "tar -C / data", "x -f/data/y", "x a=@/data/y", "x < /data/y"]);
+    holds(rule, Ruling::Ask, &["cat data/x", "grep -rn /data .", "echo /data"]);
+    // What allows guesses nothing.
+    let rule = r#"when = { program = "cat", path = "/data" }
+        then = "allow""#;
+    holds(rule, Ruling::Allow, &["cat /data/x"]);
+    holds(rule, Ruling::Ask, &["cat x:/data", "cat @/data/x", "cat /proc/self/root/data2"]);
 }

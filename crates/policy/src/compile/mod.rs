@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::file::{self, File, Text};
 use crate::pattern::{Glob, HostPattern, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
-use crate::rule::{Condition, Rule};
+use crate::rule::{Condition, Conditions, Rule};
 use crate::sheet::{AgentTerms, ApprovalTerms, FindingTerms, Rate, Sheet};
 
 /// Whose file it is.
@@ -86,6 +86,20 @@ pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -
 }
 
 pub use rule::{RESERVED, unnamed};
+
+/// What one `when` means: its actions, and all that must hold.
+pub fn conditions_of(
+    source: Source<'_>,
+    when: &file::When,
+    id: &str,
+    roots: Roots<'_>,
+    owner: Owner,
+) -> Result<(Vec<Action>, Vec<Condition>), BadPolicy> {
+    let compiler = Compiler { source, newlines: Vec::new(), roots, owner };
+    let actions = compiler.actions_of(when, id, &(0..0))?;
+    let conditions = compiler.conditions(when, id, &actions, &(0..0))?;
+    Ok((actions, conditions))
+}
 
 struct Compiler<'a> {
     source: Source<'a>,
@@ -201,14 +215,15 @@ impl Compiler<'_> {
             self.section(sheet, "environment.pass", text, &[Action::Environment], name, Ruling::Allow);
             sheet.settings.pass.push(glob);
         }
-        for (name, value) in set {
+        for (key, value) in set {
+            let name = key.get_ref();
             let known = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
             if name.is_empty() || !name.chars().all(known) || name.starts_with(|letter: char| letter.is_ascii_digit()) {
                 let message = format!("environment.set: `{}` is no name for a variable", name.escape_debug());
-                return Err(self.bad(&(0..0), message));
+                return Err(self.bad(&key.span(), message));
             }
             if value.contains('\0') {
-                return Err(self.bad(&(0..0), format!("environment.set.{name} has a zero byte in it")));
+                return Err(self.bad(&key.span(), format!("environment.set.{name} has a zero byte in it")));
             }
             sheet.settings.set.insert(name.clone(), value.clone());
         }
@@ -265,18 +280,19 @@ impl Compiler<'_> {
         HostPattern::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message))
     }
 
-    fn secret(&self, name: &str, secret: &file::Secret, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+    fn secret(&self, key: &Spanned<String>, secret: &file::Secret, sheet: &mut Sheet) -> Result<(), BadPolicy> {
+        let name = key.get_ref();
         let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
         if name.is_empty() || !name.chars().all(known) {
             let message =
                 format!("`{}` is no name for a secret; use letters, digits, `_`, `-` and `.`", name.escape_debug());
-            return Err(self.bad(&(0..0), message));
+            return Err(self.bad(&key.span(), message));
         }
         for text in &secret.hosts {
             let host = Condition::Host(vec![self.host(text)?]);
             self.section(sheet, &format!("secrets.{name}"), text, &[Action::SecretUse], host, Ruling::Allow);
             if let Some(rule) = sheet.rules.last_mut() {
-                rule.conditions.push(Condition::Name(vec![Glob::new(name)]));
+                rule.conditions.add(Condition::Name(vec![Glob::new(name)]));
             }
         }
         Ok(())
@@ -343,7 +359,7 @@ impl Compiler<'_> {
             let only = Condition::LanguageIsNot(self.languages(languages)?);
             self.section(sheet, "agent.languages", name, &[Action::Code], only, Ruling::Deny);
             if let Some(rule) = sheet.rules.last_mut() {
-                rule.conditions.push(agent);
+                rule.conditions.add(agent);
             }
         }
         let concurrent = match concurrent {
@@ -376,14 +392,15 @@ impl Compiler<'_> {
         let file::Approvals { timeout, approvers, always } = approvals;
         let said = timeout.is_some() || !approvers.is_empty() || always.is_some();
         if said && self.owner == Owner::Project {
-            let span = timeout.iter().chain(approvers).next().map_or(0..0, Text::span);
+            let texts = timeout.iter().chain(approvers).map(Text::span);
+            let span = texts.chain(always.iter().map(Spanned::span)).min_by_key(|span| span.start).unwrap_or(0..0);
             let message = "who is asked is not for a project's file; put `[approvals]` in your own policy";
             return Err(self.bad(&span, message));
         }
         Ok(ApprovalTerms {
             timeout: self.quantity("approvals.timeout", timeout, model::units::duration)?,
             approvers: approvers.iter().map(|text| text.get_ref().clone()).collect(),
-            always: *always,
+            always: always.as_ref().map(|always| *always.get_ref()),
         })
     }
 
@@ -446,12 +463,12 @@ impl Compiler<'_> {
             Ruling::Deny => format!("`{said}` is listed under `{id}`"),
         };
         sheet.rules.push(Rule {
-            id: id.to_owned(),
-            place: self.place(&text.span()),
-            actions: actions.to_vec(),
-            conditions: vec![when],
+            id: id.to_owned().into(),
+            place: self.place(&text.span()).into(),
+            actions: actions.to_vec().into(),
+            conditions: Conditions::Known(vec![when]),
             then,
-            why,
+            why: why.into(),
         });
     }
 }

@@ -6,11 +6,12 @@ use model::Action;
 use toml::Spanned;
 
 use super::{Compiler, Owner};
+use crate::argument::ArgumentPattern;
 use crate::examples;
 use crate::file::{self, Text};
-use crate::pattern::{ArgumentPattern, Glob};
+use crate::pattern::Glob;
 use crate::reader::BadPolicy;
-use crate::rule::{Condition, Rule};
+use crate::rule::{Condition, Conditions, Rule};
 use crate::subcommand::Subcommand;
 
 /// They are tried at every start.
@@ -45,7 +46,14 @@ impl Compiler<'_> {
         self.within_bounds(&when)?;
         let actions = self.actions_of(&when, &id, &span)?;
         let conditions = self.conditions(&when, &id, &actions, &span)?;
-        let rule = Rule { id, place: self.place(&span), actions, conditions, then, why };
+        let rule = Rule {
+            id: id.into(),
+            place: self.place(&span).into(),
+            actions: actions.into(),
+            conditions: Conditions::Known(conditions),
+            then,
+            why: why.into(),
+        };
         // Presets are tried by tests, once; everybody else's examples each time.
         if self.owner != Owner::Preset {
             if let Some(long) = matches
@@ -91,6 +99,8 @@ impl Compiler<'_> {
             other_than,
             args,
             without,
+            unless_first,
+            unless_hosts,
             fed_by,
             writes: _,
             path,
@@ -101,7 +111,7 @@ impl Compiler<'_> {
             workspace_mode: _,
         } = when;
         let few = [action, agent, program, subcommand, other_than, fed_by, path, host, name, language];
-        let lists = few.into_iter().map(|few| &few.0).chain([args, without]);
+        let lists = few.into_iter().map(|few| &few.0).chain([args, without, unless_first, unless_hosts]);
         for list in lists {
             let odd =
                 |(number, text): &(usize, &Text)| *number >= MOST_SPELLINGS || text.get_ref().len() > LONGEST_SPELLING;
@@ -114,7 +124,12 @@ impl Compiler<'_> {
     }
 
     /// As it is said, or as what is spoken of tells.
-    fn actions_of(&self, when: &file::When, id: &str, span: &Range<usize>) -> Result<Vec<Action>, BadPolicy> {
+    pub(super) fn actions_of(
+        &self,
+        when: &file::When,
+        id: &str,
+        span: &Range<usize>,
+    ) -> Result<Vec<Action>, BadPolicy> {
         if !when.action.0.is_empty() {
             return self.actions(&when.action.0);
         }
@@ -123,6 +138,8 @@ impl Compiler<'_> {
             || !when.other_than.0.is_empty()
             || !when.args.is_empty()
             || !when.without.is_empty()
+            || !when.unless_first.is_empty()
+            || !when.unless_hosts.is_empty()
             || !when.fed_by.0.is_empty()
             || when.writes.is_some();
         let told = match () {
@@ -141,7 +158,7 @@ impl Compiler<'_> {
         texts.iter().map(read).collect()
     }
 
-    fn conditions(
+    pub(super) fn conditions(
         &self,
         when: &file::When,
         id: &str,
@@ -156,6 +173,8 @@ impl Compiler<'_> {
             other_than,
             args,
             without,
+            unless_first,
+            unless_hosts,
             fed_by,
             writes,
             path,
@@ -195,7 +214,7 @@ impl Compiler<'_> {
             conditions.push(Condition::Agent(globs(&agent.0)));
         }
         if !fed_by.0.is_empty() {
-            conditions.push(Condition::FedBy(fed_by.0.iter().map(|text| text.get_ref().clone()).collect()));
+            conditions.push(Condition::FedBy(globs(&fed_by.0)));
         }
         if let (true, Some(first)) = (program.0.is_empty(), subcommand.0.iter().chain(&other_than.0).next()) {
             let message = format!("the rule `{id}` does not say of which program `{}` is", first.get_ref());
@@ -212,6 +231,16 @@ impl Compiler<'_> {
         }
         if !without.is_empty() {
             conditions.push(Condition::Without(arguments(without)?));
+        }
+        if !unless_first.is_empty() {
+            conditions.push(Condition::UnlessFirst(arguments(unless_first)?));
+        }
+        if !unless_hosts.is_empty() {
+            for text in unless_hosts {
+                self.host(text)?;
+            }
+            let hosts = unless_hosts.iter().map(|text| text.get_ref().to_ascii_lowercase()).collect();
+            conditions.push(Condition::UnlessHosts(hosts));
         }
         if !path.0.is_empty() {
             conditions.push(Condition::Path(path.0.iter().map(|text| self.path(text)).collect::<Result<_, _>>()?));

@@ -1,0 +1,89 @@
+//! What is said about a policy file that is wrong, and where; and what its keys do.
+
+use belljar_policy::{Found, Owner, Policy, Source, lint};
+use model::{Action, Context, Envelope, Principal, Resource, Ruling};
+
+const HOME: &str = "/home/user";
+
+fn wrong(text: &str, owner: Owner) -> String {
+    let remarks = lint(Source { file: "/p/policy.toml", text }, HOME, owner);
+    let remark = remarks.into_iter().find(|remark| remark.is_error).expect("an error");
+    format!("{}: {}", remark.place, remark.message)
+}
+
+#[test]
+fn an_error_points_at_its_line() {
+    let text = "version = 1\n\n[environment]\nset = { A = \"1\", \"B-C\" = \"2\" }\n";
+    assert_eq!(wrong(text, Owner::User), "/p/policy.toml:4: environment.set: `B-C` is no name for a variable");
+    let text = "version = 1\n[environment.set]\nA = \"1\"\nB = \"a\\u0000b\"\n";
+    assert_eq!(wrong(text, Owner::User), "/p/policy.toml:4: environment.set.B has a zero byte in it");
+    let text = "version = 1\n\n\n[secrets.\"a b\"]\nhosts = [\"example.org\"]\n";
+    assert!(wrong(text, Owner::User).starts_with("/p/policy.toml:4: `a b` is no name for a secret"));
+    let text = "version = 1\n\n[approvals]\n\nalways = true\n";
+    assert!(wrong(text, Owner::Project).starts_with("/p/policy.toml:5: who is asked is not for a project's file"));
+}
+
+fn with_preset(preset: &str, text: &str) -> Result<Policy, String> {
+    let presets = |name: &str| Ok((name == "own").then(|| ("own.toml".to_owned(), preset.to_owned())));
+    Policy::assemble(Found {
+        home: HOME,
+        managed: None,
+        user: vec![Source { file: "policy.toml", text }],
+        projects: Vec::new(),
+        presets: &presets,
+        foreign: Vec::new(),
+        revision: String::new(),
+    })
+    .map_err(|bad| bad.to_string())
+}
+
+fn ruling(policy: &Policy, action: Action, resource: Resource) -> Ruling {
+    let context = Context { directory: "/project".to_owned(), home: HOME.to_owned(), ..Context::default() };
+    policy.weigh(&Envelope { principal: Principal::default(), action, resource, context }).ruling
+}
+
+#[test]
+fn a_preset_disables_rules_of_what_it_extends() {
+    let push = || Resource::Shell("git push".to_owned());
+    let text = "version = 1\nextends = [\"own\"]";
+    let policy = with_preset("version = 1\nextends = [\"balanced\"]", text).expect("a policy");
+    assert_eq!(ruling(&policy, Action::Exec, push()), Ruling::Ask);
+    let preset = "version = 1\nextends = [\"balanced\"]\ndisable = [\"git.push\"]";
+    let policy = with_preset(preset, text).expect("a policy");
+    assert_eq!(ruling(&policy, Action::Exec, push()), Ruling::Allow);
+    let preset = "version = 1\nextends = [\"balanced\"]\n\ndisable = [\"git.pusch\"]";
+    let message = with_preset(preset, text).err().expect("an error");
+    assert_eq!(message, "own.toml:4: no preset that is extended has a rule `git.pusch`; did you mean `git.push`?");
+}
+
+#[test]
+fn examples_of_a_rule_about_sizes_have_one() {
+    let with = |examples: &str| {
+        let rule =
+            "[[rule]]\nwhen = { action = [\"code\", \"release\"], larger_than = \"1M\" }\nthen = \"ask\"\nwhy = \"x\"";
+        with_preset("version = 1", &format!("version = 1\n{rule}\n{examples}\n"))
+    };
+    let policy = with("matches = [\"python of 2M\"]\npasses = [\"python of 1M\", \"a of b of 3\"]").expect("a policy");
+    let code = |bytes| Resource::Code { language: Some("python".to_owned()), bytes };
+    assert_eq!(ruling(&policy, Action::Code, code(2 << 20)), Ruling::Ask);
+    assert_eq!(ruling(&policy, Action::Code, code(1 << 20)), Ruling::Allow);
+    let message = with("matches = [\"python\"]").err().expect("an error");
+    assert_eq!(
+        message,
+        "policy.toml:6: the rule `rule.1` is about sizes, and its example `python` has none; write `python of 2M`"
+    );
+    assert!(with("matches = [\"python of much\"]").is_err());
+    assert!(with("passes = [\"python of 2M\"]").is_err());
+}
+
+/// The same rule, over what links on most systems lead to.
+#[test]
+fn a_rule_on_a_link_is_a_rule_on_what_it_leads_to() {
+    let text = "version = 1\n[[rule]]\nwhen = { action = [\"exec\", \"read\"], path = \"/var/run/x\" }\nthen = \"deny\"\nwhy = \"x\"";
+    let policy = with_preset("version = 1", text).expect("a policy");
+    for path in ["/run/x", "/var/run/x", "/run/x/y"] {
+        assert_eq!(ruling(&policy, Action::Read, Resource::Path(path.to_owned())), Ruling::Deny, "{path}");
+        assert_eq!(ruling(&policy, Action::Exec, Resource::Shell(format!("cat {path}"))), Ruling::Deny, "{path}");
+    }
+    assert_eq!(ruling(&policy, Action::Read, Resource::Path("/run/y".to_owned())), Ruling::Allow);
+}
