@@ -5,8 +5,7 @@ use std::sync::Arc;
 use model::{Finding, Spot};
 
 use crate::formats::Formats;
-use crate::stream::{Index, Label, Sink, Stream};
-use crate::values::Values;
+use crate::stream::{Label, Sink, Stream};
 
 /// CWE-798, use of hard-coded credentials.
 const CWE: u32 = 798;
@@ -20,9 +19,9 @@ pub fn find(bytes: &[u8], formats: &Formats) -> Vec<Finding> {
 
 /// The same for something with a name.
 pub fn find_in(name: &str, bytes: &[u8], formats: &Formats) -> Vec<Finding> {
-    let index = Arc::new(Index::of(&Values::new(), Some(formats)));
+    let index = formats.index();
     let mut places = Places(Vec::new());
-    let mut stream = Stream::new(Arc::clone(&index));
+    let mut stream = Stream::new(Arc::clone(index));
     stream.push(bytes, &mut places);
     stream.finish(&mut places);
     let mut lines = Lines { bytes, at: 0, line: 1, line_start: 0 };

@@ -212,17 +212,46 @@ fn places(text: &[u8], from: usize, first: &Pairs, second: &Pairs, mut found: im
     }
 }
 
-/// Literals with the same first pair are of one group, so that a pair never stands for many groups at once.
+/// Literals with the same first pair are of one group: the one where it makes the least of ordinary text possible.
 fn tables_of(entries: &[Entry]) -> (Box<Pairs>, Box<Pairs>) {
     let mut first = Box::new([0; 1 << 16]);
     let mut second = Box::new([0; 1 << 16]);
-    for entry in entries {
-        let (one, two) = (entry.gram as u16, (entry.gram >> 16) as u16);
-        let group = 1 << (one.wrapping_mul(0x9e37) >> 13);
-        first[usize::from(one)] |= group;
-        second[usize::from(two)] |= group;
+    let mut grams: Vec<(u16, u16)> =
+        entries.iter().map(|entry| (entry.gram as u16, (entry.gram >> 16) as u16)).collect();
+    grams.sort_unstable();
+    grams.dedup();
+    // How common the first and the second pairs of each group are.
+    let mut common = [(0u64, 0u64); 8];
+    for same in grams.chunk_by(|one, other| one.0 == other.0) {
+        let pair = same[0].0;
+        let more = |group: usize| -> (u64, u64) {
+            let new = same.iter().filter(|(_, two)| second[usize::from(*two)] & (1u8 << group) == 0);
+            let (ones, twos) = common[group];
+            (ones + frequency(pair), twos + new.map(|(_, two)| frequency(*two)).sum::<u64>())
+        };
+        let cost = |group: usize| {
+            let ((ones, twos), (before_ones, before_twos)) = (more(group), common[group]);
+            ones.saturating_mul(twos) - before_ones.saturating_mul(before_twos)
+        };
+        let group = (0..8).min_by_key(|group| cost(*group)).unwrap_or(0);
+        common[group] = more(group);
+        first[usize::from(pair)] |= 1 << group;
+        same.iter().for_each(|(_, two)| second[usize::from(*two)] |= 1 << group);
     }
     (first, second)
+}
+
+/// How often a pair stands in ordinary output, roughly.
+fn frequency(pair: u16) -> u64 {
+    let [one, two] = pair.to_le_bytes();
+    let often = |letter: u8| match rarity(letter) {
+        0 => 24,
+        2 => 9,
+        4 => 4,
+        5 => 2,
+        _ => 1,
+    };
+    often(one) * often(two)
 }
 
 /// The slots where four letters may be noted, in the order in which they are tried.

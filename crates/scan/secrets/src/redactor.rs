@@ -29,7 +29,10 @@ impl Redacted {
 
 impl Redactor {
     pub fn new(values: &Values, formats: Option<&Formats>) -> Redactor {
-        Redactor::over(Arc::new(Index::of(values, formats)))
+        match formats {
+            Some(formats) if values.is_empty() => Redactor::over(Arc::clone(formats.index())),
+            _ => Redactor::over(Arc::new(Index::of(values, formats))),
+        }
     }
 
     /// One for another stream that looks for the same; costs nothing.

@@ -12,6 +12,9 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 
+use crate::stream::Index;
+use crate::values::Values;
+
 pub use checks::CHECKS;
 pub use file::BadFormats;
 
@@ -69,13 +72,19 @@ struct Compiled {
 
 /// A set of formats; cheap to clone.
 #[derive(Clone)]
-pub struct Formats(Arc<Vec<Format>>);
+pub struct Formats(Arc<Set>);
+
+struct Set {
+    list: Arc<Vec<Format>>,
+    /// How they are looked for without values; made when it is first needed.
+    index: OnceLock<Arc<Index>>,
+}
 
 impl Formats {
     /// Ours.
     pub fn built_in() -> Formats {
         static OURS: OnceLock<Formats> = OnceLock::new();
-        OURS.get_or_init(|| Formats(Arc::new(BUILT_IN.iter().map(Format::built_in).collect()))).clone()
+        OURS.get_or_init(|| Formats::of(BUILT_IN.iter().map(Format::built_in).collect())).clone()
     }
 
     /// Ours and those of `files`, each a name and a text. All examples of the files are tried; an `id` of ours is taken
@@ -99,15 +108,23 @@ impl Formats {
                 }
             }
         }
-        Ok(Formats(Arc::new(all)))
+        Ok(Formats::of(all))
+    }
+
+    fn of(list: Vec<Format>) -> Formats {
+        Formats(Arc::new(Set { list: Arc::new(list), index: OnceLock::new() }))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Format> {
-        self.0.iter()
+        self.0.list.iter()
     }
 
-    pub(crate) fn get(&self, at: usize) -> Option<&Format> {
-        self.0.get(at)
+    pub(crate) fn list(&self) -> &Arc<Vec<Format>> {
+        &self.0.list
+    }
+
+    pub(crate) fn index(&self) -> &Arc<Index> {
+        self.0.index.get_or_init(|| Arc::new(Index::of(&Values::new(), Some(self))))
     }
 }
 
@@ -126,7 +143,7 @@ fn tried(written: &file::Written, bad: &impl Fn(usize, &str, String, &str) -> Ba
         let why = "has a secret that may begin inside of its keyword".to_owned();
         return Err(bad(written.at.regex.start, "regex", why, "put the whole keyword before the group `secret`"));
     }
-    let alone = Formats(Arc::new(vec![format]));
+    let alone = Formats::of(vec![format]);
     for (examples, at, key, found) in [
         (&written.matches, written.at.matches.start, "matches", true),
         (&written.passes, written.at.passes.start, "passes", false),

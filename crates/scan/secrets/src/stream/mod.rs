@@ -25,7 +25,7 @@ pub(crate) struct Index {
     needles: Needles,
     tags: Vec<Tag>,
     names: Vec<String>,
-    formats: Option<Formats>,
+    formats: Option<Arc<Vec<Format>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -102,7 +102,12 @@ impl Index {
                 });
             }
         }
-        Index { needles: Needles::of(list), tags, names: values.names().to_vec(), formats: formats.cloned() }
+        Index {
+            needles: Needles::of(list),
+            tags,
+            names: values.names().to_vec(),
+            formats: formats.map(|formats| Arc::clone(formats.list())),
+        }
     }
 
     pub fn name(&self, label: Label) -> &str {
