@@ -25,7 +25,10 @@ pub fn law(bytes: &[u8]) {
         assert!(inside, "{} ends beyond the text", finding.rule);
         assert!(finding.excerpt.len() <= EXCERPT && !finding.excerpt.chars().any(is_unsafe), "{:?}", finding.excerpt);
     }
-    assert!(scanned.findings.is_sorted_by_key(|finding| (finding.at.clone(), finding.rule.clone())) || !scanned.is_complete());
+    assert!(
+        scanned.findings.is_sorted_by_key(|finding| (finding.at.clone(), finding.rule.clone()))
+            || !scanned.is_complete()
+    );
     // The same bytes, the same answer: no chance and no clock decides.
     assert_eq!(scanner.scan(&source).findings, scanned.findings);
     // A name chooses manifests, which are read by other code.

@@ -14,7 +14,8 @@ use file::{File, LABELS, LANGUAGES, SEVERITIES, bits, widened};
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=rules");
     println!("cargo::rerun-if-changed=src/file.rs");
-    let mut paths: Vec<_> = fs::read_dir("rules")?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut paths: Vec<_> =
+        fs::read_dir("rules")?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     paths.sort();
     let mut made = Made::default();
     for path in &paths {
@@ -74,7 +75,10 @@ impl Made {
             };
             if matches!(*kind, "String" | "Text") {
                 for language in bit_places(languages) {
-                    self.index.entry((language, format!("\u{1}{kind}"))).or_default().push(format!("Entry::Rule({})", self.count[0]));
+                    self.index
+                        .entry((language, format!("\u{1}{kind}")))
+                        .or_default()
+                        .push(format!("Entry::Rule({})", self.count[0]));
                 }
             } else {
                 let mark = match *kind {
@@ -122,10 +126,7 @@ impl Made {
             self.count[1] += 1;
             writeln!(
                 self.origins,
-                "    Origin {{ label: {label}, languages: {languages}, call: {}, read: {}, from: {from}, matches: \
-                 Cow::Borrowed({:?}) }},",
-                list(&origin.call),
-                list(&origin.read),
+                "    Origin {{ label: {label}, from: {from}, matches: Cow::Borrowed({:?}) }},",
                 origin.matches
             )
             .map_err(|error| error.to_string())?;
@@ -141,10 +142,8 @@ impl Made {
             self.count[2] += 1;
             writeln!(
                 self.runs,
-                "    Runs {{ language: {language:?}, languages: {languages}, call: {}, argument: {}, words: {} }},",
-                list(&runs.call),
-                runs.argument,
-                runs.words
+                "    Runs {{ language: {language:?}, argument: {}, words: {} }},",
+                runs.argument, runs.words
             )
             .map_err(|error| error.to_string())?;
         }

@@ -55,7 +55,12 @@ fn tree(folder: &Path) {
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    println!("{} files, {:.1} MB in {seconds:.2} s: {:.1} MB/s", files.len(), bytes as f64 / 1e6, bytes as f64 / 1e6 / seconds);
+    println!(
+        "{} files, {:.1} MB in {seconds:.2} s: {:.1} MB/s",
+        files.len(),
+        bytes as f64 / 1e6,
+        bytes as f64 / 1e6 / seconds
+    );
     println!("slowest: {:.3} s, {}", slowest.0, slowest.1);
     for ((severity, rule), count) in by_rule.iter().rev().take(60) {
         println!("{count:6} {} {rule}", severity.name());
@@ -99,6 +104,12 @@ fn snippets() {
             warm.push(began.elapsed());
         }
         warm.sort();
-        println!("{:12} {:6} bytes  cold {cold:>10.1?}  warm {:>10.1?} (median) {:>10.1?} (least)", language.name(), text.len(), warm[100], warm[0]);
+        println!(
+            "{:12} {:6} bytes  cold {cold:>10.1?}  warm {:>10.1?} (median) {:>10.1?} (least)",
+            language.name(),
+            text.len(),
+            warm[100],
+            warm[0]
+        );
     }
 }

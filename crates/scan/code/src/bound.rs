@@ -11,7 +11,13 @@ pub(crate) fn fits(rules: &Rules, place: u16, items: &[Item], base: &Value) -> b
         return false;
     }
     let mut candidates: Vec<&Value> = match when.argument {
-        Some(argument) => items.iter().filter(|item| item.key.is_none()).nth(argument as usize).map(|item| &item.value).into_iter().collect(),
+        Some(argument) => items
+            .iter()
+            .filter(|item| item.key.is_none())
+            .nth(argument as usize)
+            .map(|item| &item.value)
+            .into_iter()
+            .collect(),
         None => items.iter().map(|item| &item.value).collect(),
     };
     // What a keyword brings was asked about above.
@@ -24,7 +30,8 @@ pub(crate) fn fits(rules: &Rules, place: u16, items: &[Item], base: &Value) -> b
         }
     }
     if let Some(constant) = when.constant {
-        let asked: Vec<&&Value> = candidates.iter().take(if when.argument.is_some() { 1 } else { usize::MAX }).collect();
+        let asked: Vec<&&Value> =
+            candidates.iter().take(if when.argument.is_some() { 1 } else { usize::MAX }).collect();
         let all_known = asked.iter().all(|value| value.is_known());
         if asked.is_empty() || all_known != constant {
             return false;
@@ -42,7 +49,8 @@ pub(crate) fn fits(rules: &Rules, place: u16, items: &[Item], base: &Value) -> b
 
 fn keyword_fits(rules: &Rules, place: u16, items: &[Item]) -> bool {
     let when = &rules.rule(place).when;
-    let is_meant = |item: &&Item| item.key.as_deref().is_some_and(|key| when.keyword.split('|').any(|name| name == key));
+    let is_meant =
+        |item: &&Item| item.key.as_deref().is_some_and(|key| when.keyword.split('|').any(|name| name == key));
     let nested = items.iter().filter_map(|item| item.value.items.as_ref()).flat_map(|inner| inner.iter());
     items.iter().chain(nested).filter(is_meant).any(|item| {
         (when.value.is_empty() || rules.fits(place, Which::Value, &shown(&item.value)))
@@ -100,4 +108,3 @@ pub(crate) fn words(items: &[Item]) -> Vec<String> {
 fn word(value: &Value) -> String {
     value.shown().map_or_else(|| HOLE.to_owned(), str::to_owned)
 }
-

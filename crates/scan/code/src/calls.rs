@@ -59,7 +59,8 @@ impl<'t> Evaluator<'_, 't> {
             .map(|items| items.as_ref().clone())
             .unwrap_or_default();
         // `include $x`, `print $x`: the word itself is called with what follows.
-        let is_word = self.language == Language::Php && role == Role::New && node.kind() != "object_creation_expression";
+        let is_word =
+            self.language == Language::Php && role == Role::New && node.kind() != "object_creation_expression";
         if is_word {
             items = entries.iter().map(|entry| Item { key: None, value: entry.value.clone() }).collect();
             let word = self.text_of(node).split(|letter: char| !letter.is_ascii_lowercase() && letter != '_').next();
@@ -122,7 +123,9 @@ impl<'t> Evaluator<'_, 't> {
         };
         match self.members.remove(&node.id()) {
             Some(value) => value,
-            None if matches!(object.kind(), "identifier" | "variable_name") => self.look_up(self.text_of(object), object),
+            None if matches!(object.kind(), "identifier" | "variable_name") => {
+                self.look_up(self.text_of(object), object)
+            }
             None => Value { labels, ..Value::default() },
         }
     }
@@ -137,8 +140,13 @@ impl<'t> Evaluator<'_, 't> {
             (Language::JavaScript | Language::TypeScript | Language::Tsx, "call" | "bind") if !inner.is_empty() => {
                 return self.called(inner, rest, node, labels);
             }
-            (Language::JavaScript | Language::TypeScript | Language::Tsx, "apply") if !inner.is_empty() && inner != "Reflect" => {
-                let spread: Vec<Item> = rest.first().and_then(|item| item.value.items.clone()).map_or_else(Vec::new, |items| items.to_vec());
+            (Language::JavaScript | Language::TypeScript | Language::Tsx, "apply")
+                if !inner.is_empty() && inner != "Reflect" =>
+            {
+                let spread: Vec<Item> = rest
+                    .first()
+                    .and_then(|item| item.value.items.clone())
+                    .map_or_else(Vec::new, |items| items.to_vec());
                 return self.called(inner, &spread, node, labels);
             }
             // A function that is handed over is called with what comes.
@@ -183,7 +191,10 @@ impl<'t> Evaluator<'_, 't> {
             (Language::Php, "call_user_func_array") => {
                 if let Some(function) = first.and_then(Value::exact) {
                     let function = function.to_owned();
-                    let spread = rest.first().and_then(|item| item.value.items.clone()).map_or_else(Vec::new, |items| items.to_vec());
+                    let spread = rest
+                        .first()
+                        .and_then(|item| item.value.items.clone())
+                        .map_or_else(Vec::new, |items| items.to_vec());
                     return self.called(&function, &spread, node, labels);
                 }
             }
@@ -232,10 +243,17 @@ impl<'t> Evaluator<'_, 't> {
                     return Value { name: Some(function), labels, ..Value::default() };
                 }
             }
-            (Language::Python, "Thread" | "Process" | "Timer" | "submit" | "apply_async" | "run_in_executor" | "to_thread") => {
-                let target = items.iter().find(|item| item.key.as_deref() == Some("target")).map(|item| &item.value).or(first);
+            (
+                Language::Python,
+                "Thread" | "Process" | "Timer" | "submit" | "apply_async" | "run_in_executor" | "to_thread",
+            ) => {
+                let target =
+                    items.iter().find(|item| item.key.as_deref() == Some("target")).map(|item| &item.value).or(first);
                 if let Some(function) = target.and_then(|value| value.name.clone()) {
-                    let given = items.iter().find(|item| item.key.as_deref() == Some("args")).and_then(|item| item.value.items.clone());
+                    let given = items
+                        .iter()
+                        .find(|item| item.key.as_deref() == Some("args"))
+                        .and_then(|item| item.value.items.clone());
                     let given = given.map_or_else(|| rest.to_vec(), |items| items.to_vec());
                     if target.is_some_and(|value| value.text.is_none()) {
                         self.called(&function, &given, node, labels);
@@ -252,7 +270,12 @@ impl<'t> Evaluator<'_, 't> {
                     return self.member(&object, &member, node);
                 }
             }
-            "__import__" | "importlib.import_module" | "require" | "import" | "imp.load_module" | "pkgutil.resolve_name" => {
+            "__import__"
+            | "importlib.import_module"
+            | "require"
+            | "import"
+            | "imp.load_module"
+            | "pkgutil.resolve_name" => {
                 if let Some(module) = first.and_then(Value::exact) {
                     let module = names::canonical(self.language, module).replace(':', ".");
                     self.called(name, items, node, labels);
@@ -300,7 +323,8 @@ impl<'t> Evaluator<'_, 't> {
                 Entry::Origin(place) => {
                     let origin = self.rules.origin(place);
                     if (origin.from == 0 || origin.from & given != 0)
-                        && (origin.matches.is_empty() || items.iter().any(|item| self.rules.origin_fits(place, &bound::shown(&item.value))))
+                        && (origin.matches.is_empty()
+                            || items.iter().any(|item| self.rules.origin_fits(place, &bound::shown(&item.value))))
                     {
                         back |= origin.label;
                     }
@@ -350,7 +374,13 @@ impl<'t> Evaluator<'_, 't> {
         if runs.words {
             let words = bound::words(items);
             if !words.is_empty() {
-                self.piece(Piece { bytes: Vec::new(), language, via: "command", start: node.start_byte(), words: Some(words) });
+                self.piece(Piece {
+                    bytes: Vec::new(),
+                    language,
+                    via: "command",
+                    start: node.start_byte(),
+                    words: Some(words),
+                });
             }
             return;
         }
@@ -362,7 +392,13 @@ impl<'t> Evaluator<'_, 't> {
             // A list where a line may stand, too: `subprocess.run(["sh", "-c", …])`.
             let words = bound::words(&[Item { key: None, value: value.clone() }]);
             if language == Some(Language::Shell) && !words.is_empty() {
-                self.piece(Piece { bytes: Vec::new(), language, via: "command", start: node.start_byte(), words: Some(words) });
+                self.piece(Piece {
+                    bytes: Vec::new(),
+                    language,
+                    via: "command",
+                    start: node.start_byte(),
+                    words: Some(words),
+                });
             }
         }
     }
@@ -385,12 +421,20 @@ impl<'t> Evaluator<'_, 't> {
         match last {
             "new" => words = items.to_vec(),
             "arg" => words.extend(items.iter().cloned()),
-            "args" => words.extend(items.iter().filter_map(|item| item.value.items.clone()).flat_map(|items| items.to_vec())),
+            "args" => {
+                words.extend(items.iter().filter_map(|item| item.value.items.clone()).flat_map(|items| items.to_vec()))
+            }
             "spawn" | "output" | "status" | "exec" => {
                 let words = bound::words(&words);
                 if !words.is_empty() {
                     let language = Some(Language::Shell);
-                    self.piece(Piece { bytes: Vec::new(), language, via: "command", start: node.start_byte(), words: Some(words) });
+                    self.piece(Piece {
+                        bytes: Vec::new(),
+                        language,
+                        via: "command",
+                        start: node.start_byte(),
+                        words: Some(words),
+                    });
                 }
                 return;
             }
@@ -400,7 +444,8 @@ impl<'t> Evaluator<'_, 't> {
         let labels = made.labels;
         *made = Value { name: Some(Rc::from("std.process.Command.new()")), ..Value::of_items(words) }.labelled(labels);
         // `command.arg(…);` changes the command itself.
-        if let Some(object) = node.child_by_field_name("function").and_then(|function| function.child_by_field_name("value"))
+        if let Some(object) =
+            node.child_by_field_name("function").and_then(|function| function.child_by_field_name("value"))
             && object.kind() == "identifier"
         {
             self.set(self.text_of(object), made.clone());
@@ -474,8 +519,18 @@ impl<'t> Evaluator<'_, 't> {
             return Value { name: None, labels: labels | made.labels, ..Value::default() };
         };
         let value = match object.name() {
-            "globals()" | "locals()" | "__builtins__" | "builtins.__dict__" | "__builtins__.__dict__" | "__dict__" | "vars()" | "sys.modules"
-            | "global" | "globalThis" | "window" | "__dict__()" => {
+            "globals()"
+            | "locals()"
+            | "__builtins__"
+            | "builtins.__dict__"
+            | "__builtins__.__dict__"
+            | "__dict__"
+            | "vars()"
+            | "sys.modules"
+            | "global"
+            | "globalThis"
+            | "window"
+            | "__dict__()" => {
                 let name = names::canonical(self.language, &text).into_owned();
                 let found = self.variable(&name).cloned();
                 found.unwrap_or_else(|| Value::named(&name))

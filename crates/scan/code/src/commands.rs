@@ -14,7 +14,10 @@ const ENVIRONMENT: Labels = 1 << 2;
 const NETWORK: Labels = 1 << 4;
 
 /// Programs that only say something of what they are given.
-const LOOKERS: &[&str] = &["chmod", "chown", "ls", "stat", "mkdir", "touch", "test", "[", "echo", "printf", "ssh-keygen", "ssh-add", "rm", "grep", "exit", "cd"];
+const LOOKERS: &[&str] = &[
+    "chmod", "chown", "ls", "stat", "mkdir", "touch", "test", "[", "echo", "printf", "ssh-keygen", "ssh-add", "rm",
+    "grep", "exit", "cd",
+];
 /// Programs that put what they read into another file.
 const PACKERS: &[&str] = &["tar", "zip", "cp", "gzip", "openssl", "gpg", "7z", "dd", "rsync", "xz", "install", "mv"];
 
@@ -53,6 +56,10 @@ pub(crate) fn script(text: &str, rules: &Rules) -> Evaluated {
         }
     }
     judge(text, &placed, rules, &mut found);
+    // Where a command was not found, its place is a guess; it stays within the text.
+    for hit in &mut found.hits {
+        hit.end = hit.end.min(text.len()).max(hit.start);
+    }
     found
 }
 
@@ -62,6 +69,9 @@ pub(crate) fn words(words: &[String], rules: &Rules) -> Evaluated {
     let mut found = Evaluated::default();
     let line = words.join(" ");
     judge(&line, &placed, rules, &mut found);
+    for hit in &mut found.hits {
+        hit.end = hit.end.min(line.len()).max(hit.start);
+    }
     found
 }
 
@@ -76,7 +86,8 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
         while let Some(at) = text.get(from..).and_then(|rest| rest.find(needle)).map(|at| at + from) {
             *looking = looking.checked_sub(at - from + needle.len())?;
             let end = at + needle.len();
-            let bare = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"_-.".contains(byte));
+            let bare =
+                |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"_-.".contains(byte));
             let is_word = bare(text.as_bytes().get(end)) && (at == 0 || bare(text.as_bytes().get(at - 1)));
             let line_end = text[end..].find('\n').map_or(text.len(), |length| end + length);
             let fits = argument.as_ref().is_none_or(|argument| text[end..line_end].contains(argument.as_str()));
@@ -98,7 +109,11 @@ fn judge(text: &str, placed: &[(usize, &Simple)], rules: &Rules, found: &mut Eva
     by_place.sort_by_key(|(at, _)| *at);
     while place < by_place.len() {
         let (from, to) = logical_line(text, by_place[place].0);
-        let end = by_place[place..].iter().position(|(at, _)| *at >= to).map_or(by_place.len(), |length| place + length).max(place + 1);
+        let end = by_place[place..]
+            .iter()
+            .position(|(at, _)| *at >= to)
+            .map_or(by_place.len(), |length| place + length)
+            .max(place + 1);
         let line = &text[from..to];
         let flows = line.contains('|') || line.contains("$(") || line.contains('`') || line.contains("<(");
         let own: Vec<Labels> = by_place[place..end].iter().map(|(_, simple)| labels_of(simple, &known)).collect();
@@ -146,7 +161,11 @@ fn labels_of(simple: &Simple, known: &HashMap<String, Labels>) -> Labels {
     let mut labels = match name {
         "env" | "printenv" | "export" | "set" if simple.arguments.is_empty() => ENVIRONMENT,
         "curl" | "wget" => NETWORK,
-        "base64" | "base32" if simple.arguments.iter().any(|word| matches!(word.text(), "-d" | "--decode" | "-D" | "-di")) => DECODED,
+        "base64" | "base32"
+            if simple.arguments.iter().any(|word| matches!(word.text(), "-d" | "--decode" | "-D" | "-di")) =>
+        {
+            DECODED
+        }
         "xxd" if simple.arguments.iter().any(|word| word.text().starts_with("-r")) => DECODED,
         "rev" | "tr" | "uudecode" => DECODED,
         _ => 0,

@@ -11,13 +11,14 @@ const PARTS: &[&str] = &[
     "application_default_credentials", ".azure/", ".gnupg", "/etc/shadow", "/etc/gshadow", "/etc/sudoers",
     "/Login Data", "\\Login Data", "logins.json", "key4.db", "cookies.sqlite", "wallet.dat", ".ethereum/keystore",
     "exodus.wallet", ".config/solana", "Local Storage/leveldb", "/proc/self/environ", "/proc/1/environ",
-    ".config/gh/hosts.yml", ".terraform.d/credentials", ".vault-token", ".pgpass", ".my.cnf",
-    "/secrets/kubernetes.io", ".claude/.credentials", ".codex/auth.json", ".config/op/", "Keychains/",
-    ".password-store", ".electrum/wallets", "/etc/ssl/private", ".bash_history", ".zsh_history", ".cargo/credentials",
-    ".config/rclone/rclone.conf", ".gem/credentials", ".composer/auth.json", ".m2/settings.xml", ".boto", ".s3cfg",
-    "Cookies/Cookies", "/Default/Cookies", ".mozilla/firefox", "google-chrome/Default",
+    ".config/gh/hosts.yml", ".terraform.d/credentials", ".vault-token", ".pgpass", ".my.cnf", "/secrets/kubernetes.io",
+    ".claude/.credentials", ".codex/auth.json", ".config/op/", "Keychains/", ".password-store", ".electrum/wallets",
+    "/etc/ssl/private", ".bash_history", ".zsh_history", ".cargo/credentials", ".config/rclone/rclone.conf",
+    ".gem/credentials", ".composer/auth.json", ".m2/settings.xml", ".boto", ".s3cfg", "Cookies/Cookies",
+    "/Default/Cookies", ".mozilla/firefox", "google-chrome/Default",
 ];
-const ENDS: &[&str] = &[".ssh", ".ssh/", ".aws", ".aws/", ".npmrc", ".env", ".gnupg", ".kube", "/environ", ".ssh/*", "Login Data"];
+const ENDS: &[&str] =
+    &[".ssh", ".ssh/", ".aws", ".aws/", ".npmrc", ".env", ".gnupg", ".kube", "/environ", ".ssh/*", "Login Data"];
 
 /// Is it, or does it hold, the path of something secret?
 pub(crate) fn path(text: &[u8]) -> bool {

@@ -23,7 +23,8 @@ pub(crate) fn undone(raw: &[u8]) -> Vec<u8> {
             b'r' => made.push(b'\r'),
             b'0'..=b'7' => {
                 let digits = raw[at - 1..].iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
-                let value = raw[at - 1..at - 1 + digits].iter().fold(0_u32, |value, digit| value * 8 + u32::from(digit - b'0'));
+                let value =
+                    raw[at - 1..at - 1 + digits].iter().fold(0_u32, |value, digit| value * 8 + u32::from(digit - b'0'));
                 at += digits - 1;
                 push(&mut made, value);
             }

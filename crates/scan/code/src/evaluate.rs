@@ -92,7 +92,13 @@ pub(crate) struct Evaluator<'a, 't> {
     pub members: HashMap<usize, Value>,
 }
 
-pub(crate) fn tree(source: &[u8], language: Language, grammar: &'static Grammar, rules: &Rules, tree: &Tree) -> Evaluated {
+pub(crate) fn tree(
+    source: &[u8],
+    language: Language,
+    grammar: &'static Grammar,
+    rules: &Rules,
+    tree: &Tree,
+) -> Evaluated {
     let mut evaluator = Evaluator {
         source,
         language,
@@ -207,9 +213,14 @@ impl<'a, 't> Evaluator<'a, 't> {
                 let is_raw = match self.language {
                     Language::Python => {
                         let start = self.frames.last().map_or(0, |frame| frame.start);
-                        self.source[start..].iter().take_while(|byte| !b"\"'".contains(byte)).any(|byte| byte | 32 == b'r')
+                        self.source[start..]
+                            .iter()
+                            .take_while(|byte| !b"\"'".contains(byte))
+                            .any(|byte| byte | 32 == b'r')
                     }
-                    Language::Go | Language::Rust | Language::C | Language::Cpp | Language::Php => role == Role::Fragment,
+                    Language::Go | Language::Rust | Language::C | Language::Cpp | Language::Php => {
+                        role == Role::Fragment
+                    }
                     _ => false,
                 };
                 Value::of_bytes(if is_raw { raw.to_vec() } else { escapes::undone(raw) }, true)
@@ -233,7 +244,8 @@ impl<'a, 't> Evaluator<'a, 't> {
             Role::Hole | Role::Pass => self.entries[from..].last().map(|entry| entry.value.clone()).unwrap_or_default(),
             Role::Join => self.joined(from),
             Role::Items | Role::Arguments | Role::Several => {
-                let items = self.entries.drain(from..).map(|entry| Item { key: entry.key, value: entry.value }).collect();
+                let items =
+                    self.entries.drain(from..).map(|entry| Item { key: entry.key, value: entry.value }).collect();
                 Value::of_items(items)
             }
             Role::Pair => {
@@ -319,7 +331,8 @@ impl<'a, 't> Evaluator<'a, 't> {
         }
         let value = self.entries.last().map(|entry| entry.value.clone()).unwrap_or_default();
         if field != 0 && (field == fields[field::RIGHT] || field == fields[field::VALUE]) {
-            let target = ["left", "pattern", "name", "declarator"].iter().find_map(|name| parent.child_by_field_name(name));
+            let target =
+                ["left", "pattern", "name", "declarator"].iter().find_map(|name| parent.child_by_field_name(name));
             if let Some(target) = target {
                 let element = value.at(0).cloned().unwrap_or_default().labelled(value.labels);
                 self.bind(target, element);
@@ -438,8 +451,13 @@ impl<'a, 't> Evaluator<'a, 't> {
                 return;
             }
             match target.kind() {
-                "identifier" | "constant" | "variable_name" | "global_variable" | "instance_variable"
-                | "shorthand_property_identifier_pattern" | "shorthand_property_identifier" => {
+                "identifier"
+                | "constant"
+                | "variable_name"
+                | "global_variable"
+                | "instance_variable"
+                | "shorthand_property_identifier_pattern"
+                | "shorthand_property_identifier" => {
                     let name = self.text_of(target);
                     let value = match target.kind() {
                         "shorthand_property_identifier_pattern" => self.member(&value, name, target),
@@ -447,11 +465,18 @@ impl<'a, 't> Evaluator<'a, 't> {
                     };
                     self.set(name, value);
                 }
-                "attribute" | "member_expression" | "selector_expression" | "field_expression" | "field_access"
-                | "member_access_expression" | "subscript" | "subscript_expression" | "index_expression"
+                "attribute"
+                | "member_expression"
+                | "selector_expression"
+                | "field_expression"
+                | "field_access"
+                | "member_access_expression"
+                | "subscript"
+                | "subscript_expression"
+                | "index_expression"
                 | "element_reference" => {
                     let name = self.text_of(target).replace("->", ".").replace("this.", "self.");
-                    let name = name.trim_start_matches('$').replacen("self.", "self.", 1);
+                    let name = name.trim_start_matches('$').to_owned();
                     if let Some(root) = target.named_child(0)
                         && target.kind().contains("sub")
                     {
@@ -483,7 +508,8 @@ impl<'a, 't> Evaluator<'a, 't> {
                 }
                 _ => {
                     let count = target.named_child_count().min(64);
-                    let is_list = target.kind().contains("list") || target.kind().contains("tuple")
+                    let is_list = target.kind().contains("list")
+                        || target.kind().contains("tuple")
                         || target.kind().starts_with("array_p");
                     for place in 0..count {
                         let Some(child) = target.named_child(place as u32) else { continue };
@@ -518,7 +544,8 @@ impl<'a, 't> Evaluator<'a, 't> {
 
     fn remember(&mut self) {
         let Some(outermost) = self.scopes.first() else { return };
-        for (name, value) in outermost.iter().filter(|(name, value)| value.labels != 0 && self.missing.contains(*name)) {
+        for (name, value) in outermost.iter().filter(|(name, value)| value.labels != 0 && self.missing.contains(*name))
+        {
             if self.earlier.get(name).is_none_or(|before| before.labels != value.labels) {
                 self.earlier.insert(name.clone(), value.clone());
                 self.changed = true;
@@ -597,7 +624,8 @@ impl<'a, 't> Evaluator<'a, 't> {
         for child in (0..node.named_child_count().min(64)).filter_map(|at| node.named_child(at as u32)) {
             let mut inner = child;
             for _ in 0..8 {
-                let next = ["name", "pattern", "declarator", "left"].iter().find_map(|name| inner.child_by_field_name(name));
+                let next =
+                    ["name", "pattern", "declarator", "left"].iter().find_map(|name| inner.child_by_field_name(name));
                 match next.or_else(|| match inner.kind() {
                     "identifier" | "variable_name" => None,
                     _ => inner.named_child(0),

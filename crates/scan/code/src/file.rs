@@ -102,9 +102,8 @@ pub struct WrittenRuns {
 }
 
 /// The languages, in the order of their bits.
-pub const LANGUAGES: &[&str] = &[
-    "python", "javascript", "typescript", "tsx", "shell", "go", "rust", "ruby", "php", "java", "c", "cpp", "text",
-];
+pub const LANGUAGES: &[&str] =
+    &["python", "javascript", "typescript", "tsx", "shell", "go", "rust", "ruby", "php", "java", "c", "cpp", "text"];
 /// The labels, in the order of their bits.
 pub const LABELS: &[&str] = &[
     "credential-path", "secret", "environment", "variable", "network", "decoded", "input", "socket", "written", "file",

@@ -12,21 +12,42 @@ pub(crate) fn call(name: &str, base: &Value, items: &[Item]) -> Option<Value> {
     let made = match name {
         "chr" | "String.fromCharCode" | "String.fromCodePoint" => characters(items),
         "ord" => Value::of_number(i64::from(*first?.bytes()?.first()?)),
-        "bytes" | "bytearray" | "str" | "String" | "Buffer.from" | "list" | "tuple" | "bytes.fromhex" | "bytearray.fromhex"
-        | "Buffer" | "Uint8Array" | "[]byte" | "string" => converted(name, first?, positional.get(1).copied())?,
-        "base64.b64decode" | "base64.standard_b64decode" | "base64.urlsafe_b64decode" | "base64.decodebytes" | "atob"
-        | "base64_decode" | "binascii.a2b_base64" | "Base64.decode64" | "Base64.strict_decode64" | "Base64.urlsafe_decode64"
-        | "java.util.Base64.getDecoder().decode" | "Base64.getDecoder().decode" | "encoding/base64.StdEncoding.DecodeString"
-        | "encoding/base64.URLEncoding.DecodeString" | "encoding/base64.RawStdEncoding.DecodeString" => {
-            decoded(decode::base64(first?.bytes()?)?, "base64")
+        "bytes" | "bytearray" | "str" | "String" | "Buffer.from" | "list" | "tuple" | "bytes.fromhex"
+        | "bytearray.fromhex" | "Buffer" | "Uint8Array" | "[]byte" | "string" => {
+            converted(name, first?, positional.get(1).copied())?
         }
+        "base64.b64decode"
+        | "base64.standard_b64decode"
+        | "base64.urlsafe_b64decode"
+        | "base64.decodebytes"
+        | "atob"
+        | "base64_decode"
+        | "binascii.a2b_base64"
+        | "Base64.decode64"
+        | "Base64.strict_decode64"
+        | "Base64.urlsafe_decode64"
+        | "java.util.Base64.getDecoder().decode"
+        | "Base64.getDecoder().decode"
+        | "encoding/base64.StdEncoding.DecodeString"
+        | "encoding/base64.URLEncoding.DecodeString"
+        | "encoding/base64.RawStdEncoding.DecodeString" => decoded(decode::base64(first?.bytes()?)?, "base64"),
         "base64.b32decode" => decoded(decode::base32(first?.bytes()?)?, "base32"),
         "base64.b16decode" | "binascii.unhexlify" | "binascii.a2b_hex" | "hex2bin" | "encoding/hex.DecodeString" => {
             decoded(decode::hexadecimal(first?.bytes()?)?, "hexadecimal")
         }
         "base64.b85decode" | "base64.a85decode" => return Some(Value { labels: DECODED, ..Value::default() }),
-        "zlib.decompress" | "gzip.decompress" | "gzuncompress" | "gzinflate" | "gzdecode" | "zlib.inflateSync" | "zlib.gunzipSync"
-        | "Zlib.Inflate.inflate" | "Zlib.inflate" | "zlib.unzipSync" | "zlib.inflateRawSync" | "bz2.decompress"
+        "zlib.decompress"
+        | "gzip.decompress"
+        | "gzuncompress"
+        | "gzinflate"
+        | "gzdecode"
+        | "zlib.inflateSync"
+        | "zlib.gunzipSync"
+        | "Zlib.Inflate.inflate"
+        | "Zlib.inflate"
+        | "zlib.unzipSync"
+        | "zlib.inflateRawSync"
+        | "bz2.decompress"
         | "lzma.decompress" => decoded(decode::inflated(first?.bytes()?)?, "compressed"),
         "codecs.decode" => coded(first?, positional.get(1)?.exact()?)?,
         "str_rot13" => decoded(decode::rot13(first?.bytes()?), "rot13"),
@@ -35,16 +56,39 @@ pub(crate) fn call(name: &str, base: &Value, items: &[Item]) -> Option<Value> {
         "unescape" | "decodeURIComponent" | "decodeURI" | "urllib.parse.unquote" | "rawurldecode" | "urldecode" => {
             Value::of_bytes(decode::percent(first?.bytes()?), true)
         }
-        "os.path.join" | "path.join" | "path.resolve" | "path/filepath.Join" | "path.Join" | "File.join" | "pathlib.Path"
-        | "java.nio.file.Paths.get" | "java.nio.file.Path.of" | "Paths.get" | "Path.of" | "filepath.Join" => {
-            joined_with(b"/", &positional)
-        }
-        "os.path.expanduser" | "os.path.abspath" | "os.path.expandvars" | "os.path.realpath" | "File.expand_path"
-        | "os.fspath" | "path.normalize" | "pathlib.PurePath" | "Dir.home" | "String.new" | "String.from" | "PathBuf.from"
-        | "std.path.PathBuf.from" | "std.path.Path.new" | "Path.new" => first?.clone(),
-        "sprintf" | "fmt.Sprintf" | "util.format" | "String.format" | "format" => {
-            percent(first?, &Value::of_items(positional.iter().skip(1).map(|value| Item { key: None, value: (*value).clone() }).collect()))
-        }
+        "os.path.join"
+        | "path.join"
+        | "path.resolve"
+        | "path/filepath.Join"
+        | "path.Join"
+        | "File.join"
+        | "pathlib.Path"
+        | "java.nio.file.Paths.get"
+        | "java.nio.file.Path.of"
+        | "Paths.get"
+        | "Path.of"
+        | "filepath.Join" => joined_with(b"/", &positional),
+        "os.path.expanduser"
+        | "os.path.abspath"
+        | "os.path.expandvars"
+        | "os.path.realpath"
+        | "File.expand_path"
+        | "os.fspath"
+        | "path.normalize"
+        | "pathlib.PurePath"
+        | "Dir.home"
+        | "String.new"
+        | "String.from"
+        | "PathBuf.from"
+        | "std.path.PathBuf.from"
+        | "std.path.Path.new"
+        | "Path.new" => first?.clone(),
+        "sprintf" | "fmt.Sprintf" | "util.format" | "String.format" | "format" => percent(
+            first?,
+            &Value::of_items(
+                positional.iter().skip(1).map(|value| Item { key: None, value: (*value).clone() }).collect(),
+            ),
+        ),
         "format!" | "concat!" => first?.clone(),
         "implode" => joined_with(first?.bytes()?, &each(positional.get(1)?)?),
         "str_replace" => replaced(positional.get(2)?, first?, positional.get(1)?)?,
@@ -64,10 +108,13 @@ fn method(name: &str, base: &Value, arguments: &[&Value]) -> Option<Value> {
             Some(separator) => joined_with(separator, &each(arguments.first()?)?),
             None => joined_with(arguments.first().and_then(|value| value.bytes()).unwrap_or(b","), &each(base)?),
         },
-        "decode" | "encode" | "toString" | "to_s" | "strip" | "trim" | "rstrip" | "lstrip" | "chomp" | "to_string" | "into"
-        | "to_owned" | "as_str" | "getBytes" | "expanduser" | "resolve" | "absolute" | "as_posix" | "unpack1" | "to_sym" | "freeze" | "c_str" => {
+        "decode" | "encode" | "toString" | "to_s" | "strip" | "trim" | "rstrip" | "lstrip" | "chomp" | "to_string"
+        | "into" | "to_owned" | "as_str" | "getBytes" | "expanduser" | "resolve" | "absolute" | "as_posix"
+        | "unpack1" | "to_sym" | "freeze" | "c_str" => {
             match (name, arguments.first().and_then(|value| value.exact())) {
-                ("decode" | "toString", Some(coding)) if matches!(coding, "base64" | "hex" | "rot13" | "rot_13" | "zlib" | "base64_codec") => {
+                ("decode" | "toString", Some(coding))
+                    if matches!(coding, "base64" | "hex" | "rot13" | "rot_13" | "zlib" | "base64_codec") =>
+                {
                     coded(base, coding)?
                 }
                 ("unpack1", Some("m" | "m0")) => decoded(decode::base64(base.bytes()?)?, "base64"),
@@ -97,7 +144,12 @@ fn method(name: &str, base: &Value, arguments: &[&Value]) -> Option<Value> {
                 "" => text.split("").filter(|part| !part.is_empty()).take(65_536).collect(),
                 separator => text.split(separator).take(65_536).collect(),
             };
-            Value::of_items(parts.iter().map(|part| Item { key: None, value: Value::of_bytes(part.as_bytes().to_vec(), true) }).collect())
+            Value::of_items(
+                parts
+                    .iter()
+                    .map(|part| Item { key: None, value: Value::of_bytes(part.as_bytes().to_vec(), true) })
+                    .collect(),
+            )
         }
         "format" => braces(base, arguments),
         "fromhex" => decoded(decode::hexadecimal(arguments.first()?.bytes()?)?, "hexadecimal"),

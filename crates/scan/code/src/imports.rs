@@ -21,7 +21,8 @@ pub(crate) fn take<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
         }
         Language::Java => {
             let text = evaluator.text_of(node);
-            let path = text.trim_start_matches("import").trim_start().trim_start_matches("static ").trim_end_matches(';');
+            let path =
+                text.trim_start_matches("import").trim_start().trim_start_matches("static ").trim_end_matches(';');
             bind(evaluator, path.trim(), None, node);
         }
         Language::C | Language::Cpp => {
@@ -103,7 +104,10 @@ fn python<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
 /// What `from module import *` brings, as far as rules care.
 fn well_known(module: &str) -> &'static [&'static str] {
     match module {
-        "os" => &["system", "popen", "execv", "execve", "execvp", "execl", "execlp", "spawnl", "spawnv", "fork", "environ", "remove", "unlink", "dup2", "setuid", "kill"],
+        "os" => &[
+            "system", "popen", "execv", "execve", "execvp", "execl", "execlp", "spawnl", "spawnv", "fork", "environ",
+            "remove", "unlink", "dup2", "setuid", "kill",
+        ],
         "subprocess" => &["run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"],
         "socket" => &["socket", "create_connection"],
         "ctypes" => &["CDLL", "windll", "cdll"],
@@ -118,7 +122,9 @@ fn well_known(module: &str) -> &'static [&'static str] {
 fn javascript<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
     let mut todo: Vec<Node<'t>> = children(node).collect();
     let source = node.child_by_field_name("source").or_else(|| {
-        todo.iter().find(|child| child.kind() == "import_require_clause").and_then(|child| child.child_by_field_name("source"))
+        todo.iter()
+            .find(|child| child.kind() == "import_require_clause")
+            .and_then(|child| child.child_by_field_name("source"))
     });
     let Some(source) = source else { return };
     let module = evaluator.text_of(source).trim_matches(['"', '\'', '`']).to_owned();
@@ -138,7 +144,9 @@ fn javascript<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
                 let alias = child.child_by_field_name("alias").map_or(name, |alias| evaluator.text_of(alias));
                 evaluator.set(alias, Value::named(&format!("{module}.{name}")));
             }
-            "import_clause" | "named_imports" | "namespace_import" | "import_require_clause" => todo.extend(children(child)),
+            "import_clause" | "named_imports" | "namespace_import" | "import_require_clause" => {
+                todo.extend(children(child))
+            }
             _ => {}
         }
     }
@@ -149,7 +157,8 @@ fn go<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
     let path = evaluator.text_of(path).trim_matches(['"', '`']);
     evaluator.imported(path, node);
     let alias = node.child_by_field_name("name").map(|name| evaluator.text_of(name));
-    let last = path.rsplit('/').find(|part| !(part.starts_with('v') && part[1..].bytes().all(|byte| byte.is_ascii_digit())));
+    let last =
+        path.rsplit('/').find(|part| !(part.starts_with('v') && part[1..].bytes().all(|byte| byte.is_ascii_digit())));
     let name = alias.unwrap_or(last.unwrap_or(path));
     evaluator.set(name, Value::named(path));
 }

@@ -46,8 +46,8 @@ impl Language {
         let base = name.rsplit(['/', '\\']).next().unwrap_or(name);
         let lower = base.to_ascii_lowercase();
         let known = match lower.as_str() {
-            ".bashrc" | ".bash_profile" | ".profile" | ".zshrc" | ".zshenv" | ".zprofile" | ".bash_logout" | ".envrc"
-            | "pkgbuild" | "apkbuild" => Some(Language::Shell),
+            ".bashrc" | ".bash_profile" | ".profile" | ".zshrc" | ".zshenv" | ".zprofile" | ".bash_logout"
+            | ".envrc" | "pkgbuild" | "apkbuild" => Some(Language::Shell),
             "rakefile" | "gemfile" | "vagrantfile" | "podfile" | "brewfile" | "guardfile" | "capfile" => {
                 Some(Language::Ruby)
             }
@@ -86,8 +86,8 @@ fn by_extension(extension: &str) -> Option<Language> {
         "java" => Language::Java,
         "c" | "h" => Language::C,
         "cc" | "cpp" | "cxx" | "hpp" | "hh" | "hxx" | "c++" | "h++" | "ipp" | "tpp" => Language::Cpp,
-        "md" | "markdown" | "txt" | "rst" | "json" | "yml" | "yaml" | "toml" | "xml" | "html" | "htm" | "cfg" | "ini"
-        | "conf" | "svg" | "csv" | "adoc" | "mdc" => Language::Text,
+        "md" | "markdown" | "txt" | "rst" | "json" | "yml" | "yaml" | "toml" | "xml" | "html" | "htm" | "cfg"
+        | "ini" | "conf" | "svg" | "csv" | "adoc" | "mdc" => Language::Text,
         _ => return None,
     })
 }

@@ -45,8 +45,13 @@ impl Rules {
                     return Err(wrong(format!("there are more than {MOST} rules"), "use fewer".to_owned()));
                 }
                 let made = made(&file.class, &written).map_err(|(what, hint)| wrong(what, hint))?;
-                if Rules::built_in().list().any(|known| known.id == made.id) || own.iter().any(|known: &Rule| known.id == made.id) {
-                    return Err(wrong(format!("there is a rule `{}` already", made.id), "give it another `id`".to_owned()));
+                if Rules::built_in().list().any(|known| known.id == made.id)
+                    || own.iter().any(|known: &Rule| known.id == made.id)
+                {
+                    return Err(wrong(
+                        format!("there is a rule `{}` already", made.id),
+                        "give it another `id`".to_owned(),
+                    ));
                 }
                 examples.push((*name, line, made.id.to_string(), made.languages, written.matches, written.passes));
                 own.push(made);
@@ -64,7 +69,13 @@ impl Rules {
 }
 
 /// Do the examples of a rule agree with it, in each of its languages?
-pub(crate) fn tried(rules: &Rules, id: &str, languages: u16, matches: &[String], passes: &[String]) -> Result<(), String> {
+pub(crate) fn tried(
+    rules: &Rules,
+    id: &str,
+    languages: u16,
+    matches: &[String],
+    passes: &[String],
+) -> Result<(), String> {
     if matches.is_empty() || passes.is_empty() {
         return Err(format!("`{id}` has no examples under `matches` or under `passes`"));
     }
@@ -120,7 +131,8 @@ fn made(class: &str, written: &WrittenRule) -> Result<Rule, (String, String)> {
         return Err((format!("`{id}` looks at all text without a hint"), hint));
     }
     for pattern in [&when.matches, &when.unless, &when.value, &when.writes, &when.string, &when.text] {
-        compiled(pattern).map_err(|error| (format!("`{id}` has a pattern that is none: {error}"), "mend the pattern".to_owned()))?;
+        compiled(pattern)
+            .map_err(|error| (format!("`{id}` has a pattern that is none: {error}"), "mend the pattern".to_owned()))?;
     }
     let list = |names: &[String]| -> List { names.iter().map(|name| Cow::Owned(name.clone())).collect() };
     let own = |text: &String| Cow::Owned(text.clone());
@@ -154,7 +166,10 @@ fn unknown(id: &str, what: &str, name: &str, known: &[&str]) -> (String, String)
 }
 
 fn nearest(name: &str, known: &[&str]) -> String {
-    let best = known.iter().map(|known| (strsim::jaro_winkler(name, known), known)).max_by(|one, other| one.0.total_cmp(&other.0));
+    let best = known
+        .iter()
+        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .max_by(|one, other| one.0.total_cmp(&other.0));
     match best {
         Some((likeness, known)) if likeness > 0.8 => format!("did you mean `{known}`?"),
         _ => format!("one of: {}", known.join(", ")),

@@ -11,8 +11,9 @@ use crate::limits::PIECES;
 const AT_INSTALL: &[&str] =
     &["preinstall", "install", "postinstall", "prepare", "preprepare", "postprepare", "prepublish", "dependencies"];
 const COMPOSER_AT_INSTALL: &[&str] = &[
-    "pre-install-cmd", "post-install-cmd", "pre-update-cmd", "post-update-cmd", "post-autoload-dump", "pre-autoload-dump",
-    "post-root-package-install", "post-create-project-cmd", "pre-package-install", "post-package-install",
+    "pre-install-cmd", "post-install-cmd", "pre-update-cmd", "post-update-cmd", "post-autoload-dump",
+    "pre-autoload-dump", "post-root-package-install", "post-create-project-cmd", "pre-package-install",
+    "post-package-install",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,10 @@ fn kind(name: &str) -> Option<Kind> {
         _ if base.starts_with("dockerfile.") || base.ends_with(".dockerfile") => Kind::Dockerfile,
         _ if base.ends_with(".gemspec") => Kind::Extension,
         _ if (base.ends_with(".yml") || base.ends_with(".yaml"))
-            && (path.contains(".github/workflows/") || base == ".gitlab-ci.yml" || base == "action.yml" || base == "action.yaml") =>
+            && (path.contains(".github/workflows/")
+                || base == ".gitlab-ci.yml"
+                || base == "action.yml"
+                || base == "action.yaml") =>
         {
             Kind::Workflow
         }
@@ -59,16 +63,24 @@ fn kind(name: &str) -> Option<Kind> {
 
 /// Code for a shell within a manifest, each with the place where it stands.
 pub(crate) fn pieces(name: &str, bytes: &[u8], depth: usize) -> Vec<Piece> {
-    let (Some(kind), Ok(text)) = (kind(name).filter(|_| depth == 0), std::str::from_utf8(bytes)) else { return Vec::new() };
+    let (Some(kind), Ok(text)) = (kind(name).filter(|_| depth == 0), std::str::from_utf8(bytes)) else {
+        return Vec::new();
+    };
     let mut pieces = match kind {
-        Kind::Npm => scripts(text, "scripts").into_iter().map(|(name, line)| {
-            let via = if AT_INSTALL.contains(&name.as_str()) { "install script" } else { "script" };
-            shell(line.clone(), via, place(text, &name, &line))
-        }).collect(),
-        Kind::Composer => scripts(text, "scripts").into_iter().map(|(name, line)| {
-            let via = if COMPOSER_AT_INSTALL.contains(&name.as_str()) { "install script" } else { "script" };
-            shell(line.clone(), via, place(text, &name, &line))
-        }).collect(),
+        Kind::Npm => scripts(text, "scripts")
+            .into_iter()
+            .map(|(name, line)| {
+                let via = if AT_INSTALL.contains(&name.as_str()) { "install script" } else { "script" };
+                shell(line.clone(), via, place(text, &name, &line))
+            })
+            .collect(),
+        Kind::Composer => scripts(text, "scripts")
+            .into_iter()
+            .map(|(name, line)| {
+                let via = if COMPOSER_AT_INSTALL.contains(&name.as_str()) { "install script" } else { "script" };
+                shell(line.clone(), via, place(text, &name, &line))
+            })
+            .collect(),
         Kind::Makefile => recipes(text),
         Kind::Dockerfile => instructions(text),
         Kind::Workflow => steps(text),
@@ -86,7 +98,8 @@ pub(crate) fn findings(places: &Places<'_>, name: &str, pieces: &[Piece]) -> Vec
         let ordinary = is_ordinary(&line);
         let severity = if ordinary { Severity::Low } else { Severity::Medium };
         let message = "installing the package runs this".to_owned();
-        let mut finding = places.note("install.script", severity, message, "install without scripts, or look at it first", piece.start);
+        let mut finding = places
+            .note("install.script", severity, message, "install without scripts, or look at it first", piece.start);
         finding.cwe = Some(506);
         finding.excerpt = line.chars().filter(|letter| !letter.is_control()).take(80).collect();
         findings.push(finding);
@@ -101,10 +114,11 @@ pub(crate) fn findings(places: &Places<'_>, name: &str, pieces: &[Piece]) -> Vec
 /// What packages build themselves with, every day.
 fn is_ordinary(line: &str) -> bool {
     const TOOLS: &[&str] = &[
-        "husky", "tsc", "node-gyp", "npm run", "yarn", "pnpm", "patch-package", "prebuild-install", "rollup", "webpack", "vite",
-        "turbo", "lerna", "ngcc", "electron-builder install-app-deps", "is-ci", "lefthook install", "simple-git-hooks",
-        "node-gyp-build", "nuxt prepare", "svelte-kit sync", "prisma generate", "playwright install", "opencollective",
-        "@php artisan", "Illuminate", "Google\\", "@auto-scripts", "cmake-js", "napi", "esbuild",
+        "husky", "tsc", "node-gyp", "npm run", "yarn", "pnpm", "patch-package", "prebuild-install", "rollup",
+        "webpack", "vite", "turbo", "lerna", "ngcc", "electron-builder install-app-deps", "is-ci", "lefthook install",
+        "simple-git-hooks", "node-gyp-build", "nuxt prepare", "svelte-kit sync", "prisma generate",
+        "playwright install", "opencollective", "@php artisan", "Illuminate", "Google\\", "@auto-scripts", "cmake-js",
+        "napi", "esbuild",
     ];
     let plain = !line.contains(['|', '>', '`', '$']) && !line.contains("http");
     plain && line.split("&&").all(|part| TOOLS.iter().any(|tool| part.trim().starts_with(tool)))
@@ -116,7 +130,9 @@ fn shell(line: String, via: &'static str, start: usize) -> Piece {
 
 /// Names and lines of the object called `key`.
 fn scripts(text: &str, key: &str) -> Vec<(String, String)> {
-    let Ok(serde_json::Value::Object(whole)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) else { return Vec::new() };
+    let Ok(serde_json::Value::Object(whole)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) else {
+        return Vec::new();
+    };
     let Some(serde_json::Value::Object(scripts)) = whole.get(key) else { return Vec::new() };
     let mut found = Vec::new();
     for (name, line) in scripts {
@@ -144,7 +160,12 @@ fn recipes(text: &str) -> Vec<Piece> {
     for line in text.split_inclusive('\n') {
         match line.strip_prefix('\t') {
             Some(command) => {
-                let command = command.trim_start_matches(['@', '-', '+']).replace("$$", "$").replace("$(", "${").trim_end().to_owned();
+                let command = command
+                    .trim_start_matches(['@', '-', '+'])
+                    .replace("$$", "$")
+                    .replace("$(", "${")
+                    .trim_end()
+                    .to_owned();
                 // `$(X)` is a variable of make; for a shell it would be a command.
                 let command = command.replace("${shell ", "$(");
                 let (_, all) = current.get_or_insert((at, String::new()));
@@ -321,8 +342,12 @@ mod tests {
 
     #[test]
     fn hostile_manifests_are_only_text() {
-        for name in ["package.json", "Makefile", "Dockerfile", ".github/workflows/a.yml", "composer.json", "pyproject.toml"] {
-            for text in ["", "{", "{\"scripts\": 1}", "\t", "RUN \\", "run: |", "${{", "\t$(\n", "RUN --", "CMD [", "é\t\u{301}"] {
+        for name in
+            ["package.json", "Makefile", "Dockerfile", ".github/workflows/a.yml", "composer.json", "pyproject.toml"]
+        {
+            for text in [
+                "", "{", "{\"scripts\": 1}", "\t", "RUN \\", "run: |", "${{", "\t$(\n", "RUN --", "CMD [", "é\t\u{301}",
+            ] {
                 found(name, text);
                 found(name, &text.repeat(100));
             }

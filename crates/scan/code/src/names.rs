@@ -30,14 +30,18 @@ pub(crate) fn canonical(language: Language, name: &str) -> Cow<'_, str> {
         }
     }
     let renamed: Option<String> = match language {
-        Language::Python => name.strip_prefix("posix.").or_else(|| name.strip_prefix("nt.")).map(|rest| format!("os.{rest}")),
+        Language::Python => {
+            name.strip_prefix("posix.").or_else(|| name.strip_prefix("nt.")).map(|rest| format!("os.{rest}"))
+        }
         Language::Java => {
             let first = name.split('.').next().unwrap_or("");
             let first = first.strip_suffix("()").unwrap_or(first);
             matches!(first, "Runtime" | "ProcessBuilder" | "System" | "Class" | "ClassLoader" | "Thread")
                 .then(|| format!("java.lang.{name}"))
         }
-        Language::Php if !name.starts_with('$') && name.bytes().any(|byte| byte.is_ascii_uppercase()) && !name.contains('.') => {
+        Language::Php
+            if !name.starts_with('$') && name.bytes().any(|byte| byte.is_ascii_uppercase()) && !name.contains('.') =>
+        {
             Some(name.to_ascii_lowercase())
         }
         _ => None,

@@ -13,7 +13,7 @@ pub(crate) fn within(text: &[u8], language: Language, start: usize) -> Option<Pi
     if text.len() < SHORTEST || text.len() > LONGEST {
         return None;
     }
-    let is_hexadecimal = text.len() % 2 == 0 && text.iter().all(u8::is_ascii_hexdigit);
+    let is_hexadecimal = text.len().is_multiple_of(2) && text.iter().all(u8::is_ascii_hexdigit);
     let is_base64 = !is_hexadecimal
         && text.len() % 4 != 1
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=-_\n\r".contains(byte))
@@ -26,7 +26,8 @@ pub(crate) fn within(text: &[u8], language: Language, start: usize) -> Option<Pi
     } else {
         return None;
     };
-    let is_packed = bytes.starts_with(&[0x1f, 0x8b]) || matches!(bytes.get(..2), Some([0x78, 0x01 | 0x5e | 0x9c | 0xda]));
+    let is_packed =
+        bytes.starts_with(&[0x1f, 0x8b]) || matches!(bytes.get(..2), Some([0x78, 0x01 | 0x5e | 0x9c | 0xda]));
     let (bytes, via) = if is_packed { (decode::inflated(&bytes)?, "compressed") } else { (bytes, via) };
     let language = looks_like(&bytes, language)?;
     Some(Piece { bytes, language: Some(language), via, start, words: None })
@@ -49,7 +50,10 @@ pub(crate) fn looks_like(bytes: &[u8], around: Language) -> Option<Language> {
     if has(&["require(", "function", "=>", "eval(", "const ", "document.", "process.", "fetch("]) {
         return Some(if around == Language::Python { Language::JavaScript } else { script(around) });
     }
-    let programs = ["curl ", "wget ", "bash ", "sh -", "/bin/", "nc ", "rm -", "chmod ", "echo ", "/dev/tcp", "cat ", "powershell", "sudo ", "python", "base64 "];
+    let programs = [
+        "curl ", "wget ", "bash ", "sh -", "/bin/", "nc ", "rm -", "chmod ", "echo ", "/dev/tcp", "cat ", "powershell",
+        "sudo ", "python", "base64 ",
+    ];
     if has(&programs) {
         return Some(Language::Shell);
     }
@@ -58,9 +62,13 @@ pub(crate) fn looks_like(bytes: &[u8], around: Language) -> Option<Language> {
 
 fn script(around: Language) -> Language {
     match around {
-        Language::Shell | Language::Text | Language::C | Language::Cpp | Language::Go | Language::Rust | Language::Java => {
-            Language::JavaScript
-        }
+        Language::Shell
+        | Language::Text
+        | Language::C
+        | Language::Cpp
+        | Language::Go
+        | Language::Rust
+        | Language::Java => Language::JavaScript,
         other => other,
     }
 }

@@ -164,13 +164,15 @@ impl Rules {
         let last = |name: &str| name.rsplit('.').next().unwrap_or(name).len();
         let ends = self.reads[language as usize].get_or_init(|| {
             let index = INDEX[language as usize].iter().map(|(name, _)| *name);
-            let own = self.own_index.get(language as usize).into_iter().flat_map(|index| index.keys().map(String::as_str));
+            let own =
+                self.own_index.get(language as usize).into_iter().flat_map(|index| index.keys().map(String::as_str));
             index.chain(own).filter_map(|name| name.strip_prefix("read ")).map(str::to_owned).collect()
         });
         ends.iter().any(|known| {
             // `a.*` may end in anything.
             known.ends_with(".*") && name.starts_with(&known[..known.len() - 1])
-                || last(known) == last(name) && known.as_bytes()[known.len() - last(known)..] == name.as_bytes()[name.len() - last(name)..]
+                || last(known) == last(name)
+                    && known.as_bytes()[known.len() - last(known)..] == name.as_bytes()[name.len() - last(name)..]
         })
     }
 
@@ -204,7 +206,9 @@ impl Rules {
 
     /// Rules over strings or over text, behind words that must occur.
     pub(crate) fn hints(&self, language: Language, kind: Kind) -> Option<&Hints> {
-        self.hints[language as usize][usize::from(kind == Kind::Text)].get_or_init(|| self.make_hints(language, kind)).as_ref()
+        self.hints[language as usize][usize::from(kind == Kind::Text)]
+            .get_or_init(|| self.make_hints(language, kind))
+            .as_ref()
     }
 
     fn make_hints(&self, language: Language, kind: Kind) -> Option<Hints> {
@@ -214,10 +218,15 @@ impl Rules {
             if rule.when.kind == kind && rule.languages & language.bit() != 0 {
                 for hint in rule.when.hints.iter() {
                     // Letters that share their first bytes are hinted at by those.
-                    words.push(match hint.strip_prefix("bytes:").and_then(|digits| crate::decode::hexadecimal(digits.as_bytes())) {
-                        Some(bytes) => bytes,
-                        None => hint.as_bytes().to_vec(),
-                    });
+                    words.push(
+                        match hint
+                            .strip_prefix("bytes:")
+                            .and_then(|digits| crate::decode::hexadecimal(digits.as_bytes()))
+                        {
+                            Some(bytes) => bytes,
+                            None => hint.as_bytes().to_vec(),
+                        },
+                    );
                     rules.push(place);
                 }
             }

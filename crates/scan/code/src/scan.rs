@@ -66,7 +66,10 @@ impl<'r> Scanner<'r> {
     }
 
     pub fn scan(&self, source: &Source<'_>) -> Scanned {
-        let mut scanned = Scanned { language: source.language.or_else(|| Language::of(source.name, source.bytes)), ..Scanned::default() };
+        let mut scanned = Scanned {
+            language: source.language.or_else(|| Language::of(source.name, source.bytes)),
+            ..Scanned::default()
+        };
         let (mut pieces, mut piece_bytes) = (0, 0);
         let mut todo = vec![Work {
             name: source.name.to_owned(),
@@ -84,14 +87,17 @@ impl<'r> Scanner<'r> {
             {
                 let places = Places::of(name, &[]);
                 let message = format!("code is hidden in {via}, and it does what a rule warns of");
-                let mut finding = places.note("obfuscation.hidden-code", Severity::High, message, "write the code plainly", *start);
+                let mut finding =
+                    places.note("obfuscation.hidden-code", Severity::High, message, "write the code plainly", *start);
                 finding.cwe = Some(506);
                 (finding.at.line, finding.at.column) = (*line, *column);
                 scanned.findings.push(finding);
             }
             if work.depth >= DEPTH_OF_CODE {
                 if !inner.is_empty() {
-                    left_out(&mut scanned, &work.name, "too-deep", "code within code is nested deeper than is looked at");
+                    left_out(
+                        &mut scanned, &work.name, "too-deep", "code within code is nested deeper than is looked at",
+                    );
                 }
                 continue;
             }
@@ -144,7 +150,10 @@ impl<'r> Scanner<'r> {
                     scanned.findings.push(places.finding(self.rules.rule(hit.rule), from + hit.start, from + hit.end));
                 }
             }
-            let message = format!("it is longer than {} MiB: only rules on text looked at its beginning and its end", LONGEST_PARSED >> 20);
+            let message = format!(
+                "it is longer than {} MiB: only rules on text looked at its beginning and its end",
+                LONGEST_PARSED >> 20
+            );
             left_out(scanned, &work.name, "too-large", &message);
             return Vec::new();
         }
@@ -172,7 +181,10 @@ impl<'r> Scanner<'r> {
         self.add(&places, &found, scanned);
         if found.wrong * 1000 > bytes.len() * WRONG_SHARE && work.depth == 0 {
             let share = (found.wrong * 100 / bytes.len().max(1)).min(100);
-            let message = format!("{share} % of it is not understood as {}: what stands there was not looked at", language.name());
+            let message = format!(
+                "{share} % of it is not understood as {}: what stands there was not looked at",
+                language.name()
+            );
             let fix = "mend the syntax, or say which language it is";
             scanned.findings.push(places.note("unparsable.syntax", Severity::Low, message, fix, 0));
             scanned.left_out.push(format!("{}: its syntax is wrong", work.name));
@@ -226,7 +238,13 @@ fn left_out(scanned: &mut Scanned, name: &str, kind: &str, message: &str) {
     }
     let severity = if kind == "binary" { Severity::Low } else { Severity::Medium };
     let fix = "look at it yourself, or make it smaller and plainer";
-    scanned.findings.push(Places::of(name, &[]).note(&format!("unparsable.{kind}"), severity, message.to_owned(), fix, 0));
+    scanned.findings.push(Places::of(name, &[]).note(
+        &format!("unparsable.{kind}"),
+        severity,
+        message.to_owned(),
+        fix,
+        0,
+    ));
     scanned.left_out.push(sentence);
 }
 
@@ -238,7 +256,7 @@ fn finish(scanned: &mut Scanned, name: &str) {
     if findings.len() > FINDINGS {
         let left = findings.len() - FINDINGS;
         // The gravest stay.
-        findings.sort_by(|one, other| other.severity.cmp(&one.severity));
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         findings.truncate(FINDINGS);
         findings.sort_by(|one, other| (&one.at, &one.rule).cmp(&(&other.at, &other.rule)));
         left_out(scanned, name, "too-many", &format!("{left} more findings are not listed"));

@@ -23,7 +23,9 @@ pub(crate) fn hits(bytes: &[u8], language: Language, rules: &Rules) -> Vec<Hit> 
         }
         let (from, to) = (found.start().saturating_sub(AROUND), (found.end() + AROUND).min(bytes.len()));
         let Some(pattern) = rules.pattern(rule, Which::Text) else { continue };
-        let Some(matched) = pattern.find_iter(&bytes[from..to]).take(64).find(|matched| from + matched.end() > found.start()) else {
+        let Some(matched) =
+            pattern.find_iter(&bytes[from..to]).take(64).find(|matched| from + matched.end() > found.start())
+        else {
             continue;
         };
         let (start, end) = (from + matched.start(), from + matched.end());

@@ -79,7 +79,10 @@ impl Value {
     pub fn is_known(&self) -> bool {
         self.number.is_some()
             || self.text.as_ref().is_some_and(|known| known.exact)
-            || self.items.as_ref().is_some_and(|items| items.len() <= 64 && items.iter().all(|item| item.value.is_leaf()))
+            || self
+                .items
+                .as_ref()
+                .is_some_and(|items| items.len() <= 64 && items.iter().all(|item| item.value.is_leaf()))
     }
 
     fn is_leaf(&self) -> bool {
@@ -127,7 +130,8 @@ impl Value {
     pub fn append_to(&self, bytes: &mut Vec<u8>) -> bool {
         match (&self.text, self.number) {
             (Some(known), _) => {
-                bytes.extend_from_slice(&known.bytes[..known.bytes.len().min(LONGEST_TEXT.saturating_sub(bytes.len()))]);
+                bytes
+                    .extend_from_slice(&known.bytes[..known.bytes.len().min(LONGEST_TEXT.saturating_sub(bytes.len()))]);
                 known.exact
             }
             (None, Some(number)) => {

@@ -43,7 +43,8 @@ fn what_is_dangerous_is_found_and_what_is_harmless_is_quiet() {
     let mut counts: BTreeMap<(String, String), Count> = BTreeMap::new();
     let mut wrong = String::new();
     for path in files(&folder("corpus")) {
-        let parts: Vec<String> = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+        let parts: Vec<String> =
+            path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
         let [.., language, class, name] = parts.as_slice() else { continue };
         let findings = grave(&path);
         let count = counts.entry((language.clone(), class.clone())).or_default();
@@ -79,8 +80,12 @@ fn related(class: &str, found: &str) -> bool {
     class == found
         || matches!(
             (class, found),
-            ("obfuscation", "dynamic") | ("install", "dynamic") | ("process", "dynamic" | "backdoor") | ("dynamic", "process")
-                | ("destructive", "files") | ("backdoor", "process" | "dynamic")
+            ("obfuscation", "dynamic")
+                | ("install", "dynamic")
+                | ("process", "dynamic" | "backdoor")
+                | ("dynamic", "process")
+                | ("destructive", "files")
+                | ("backdoor", "process" | "dynamic")
         )
 }
 
@@ -107,7 +112,8 @@ fn table(counts: &BTreeMap<(String, String), Count>) -> String {
             whole.add(*count);
         }
         let (recall, precision) = (whole.recall(), whole.precision());
-        writeln!(text, "| **{language}** | all | {} | **{recall:.2}** | **{precision:.2}** |", whole.bad).expect("text");
+        writeln!(text, "| **{language}** | all | {} | **{recall:.2}** | **{precision:.2}** |", whole.bad)
+            .expect("text");
         all.add(whole);
     }
     let (recall, precision) = (all.recall(), all.precision());

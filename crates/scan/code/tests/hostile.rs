@@ -33,7 +33,9 @@ fn ten_megabytes_of_parentheses_are_too_large_and_that_is_said() {
 #[test]
 fn what_opens_and_never_closes_ends_soon() {
     for language in Language::ALL.into_iter().filter(|language| *language != Language::Text) {
-        for piece in ["(", "[", "{", "((", "a(", "if(", "x=", "\"", "'", "`", "${", "<", "f(f", "a.b.", "!", "-", "\\", "λ"] {
+        for piece in
+            ["(", "[", "{", "((", "a(", "if(", "x=", "\"", "'", "`", "${", "<", "f(f", "a.b.", "!", "-", "\\", "λ"]
+        {
             let scanned = scan(language, piece.repeat(6_000 / piece.len()).as_bytes());
             drop(scanned);
         }
@@ -69,7 +71,9 @@ fn what_lies_behind_a_long_head_is_found() {
 
 #[test]
 fn patterns_take_no_more_than_linear_time() {
-    for bait in ["<!-- AI ", "ignore all all all ", "\"description\": \"", "_0x1234 ", "while True:\n ", "\\x61", "mkfifo a "] {
+    for bait in
+        ["<!-- AI ", "ignore all all all ", "\"description\": \"", "_0x1234 ", "while True:\n ", "\\x61", "mkfifo a "]
+    {
         scan(Language::Text, bait.repeat(200_000 / bait.len()).as_bytes());
         scan(Language::Python, bait.repeat(100_000 / bait.len()).as_bytes());
     }
@@ -94,14 +98,19 @@ fn code_within_code_within_code_ends() {
 
 #[test]
 fn bytes_that_are_no_text_are_said_to_be_none() {
-    let scanned = Scanner::new(Rules::built_in()).scan(&Source { name: "a.py", language: None, bytes: b"\x7fELF\0\0\x01" });
+    let scanned =
+        Scanner::new(Rules::built_in()).scan(&Source { name: "a.py", language: None, bytes: b"\x7fELF\0\0\x01" });
     assert!(scanned.language.is_none() && says(&scanned, "unparsable.binary"));
 }
 
 #[test]
 fn broken_syntax_is_a_finding_and_what_can_be_read_is_still_read() {
     let scanned = scan(Language::Python, b"import os\nos.system(x)\n)))) def ((( class\n@@@@ ??? !!!\n");
-    assert!(says(&scanned, "unparsable.syntax") && says(&scanned, "process.python-os-system"), "{:?}", scanned.findings);
+    assert!(
+        says(&scanned, "unparsable.syntax") && says(&scanned, "process.python-os-system"),
+        "{:?}",
+        scanned.findings
+    );
 }
 
 #[test]
@@ -122,7 +131,8 @@ fn code_within_says_where_it_stands() {
 
 #[test]
 fn a_scan_of_the_same_bytes_says_the_same() {
-    let text = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/python/exfiltration/bad_socket.py")).expect("a file");
+    let text = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/python/exfiltration/bad_socket.py"))
+        .expect("a file");
     let one = scan(Language::Python, &text);
     assert_eq!(one.findings, scan(Language::Python, &text).findings);
     assert!(!one.findings.is_empty());
