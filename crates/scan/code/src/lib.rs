@@ -27,6 +27,7 @@ mod grammar;
 mod grammars;
 mod imports;
 mod language;
+mod late;
 mod limits;
 mod load;
 pub mod manifest;
@@ -35,6 +36,7 @@ mod payload;
 mod rule;
 mod rules;
 mod scan;
+mod scopes;
 mod text;
 mod value;
 
