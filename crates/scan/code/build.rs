@@ -126,10 +126,7 @@ impl Made {
             self.count[1] += 1;
             writeln!(
                 self.origins,
-                "    Origin {{ label: {label}, languages: {languages}, call: {}, read: {}, from: {from}, matches: \
-                 Cow::Borrowed({:?}) }},",
-                list(&origin.call),
-                list(&origin.read),
+                "    Origin {{ label: {label}, from: {from}, matches: Cow::Borrowed({:?}) }},",
                 origin.matches
             )
             .map_err(|error| error.to_string())?;
@@ -145,10 +142,8 @@ impl Made {
             self.count[2] += 1;
             writeln!(
                 self.runs,
-                "    Runs {{ language: {language:?}, languages: {languages}, call: {}, argument: {}, words: {} }},",
-                list(&runs.call),
-                runs.argument,
-                runs.words
+                "    Runs {{ language: {language:?}, argument: {}, words: {} }},",
+                runs.argument, runs.words
             )
             .map_err(|error| error.to_string())?;
         }

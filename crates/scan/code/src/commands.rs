@@ -56,6 +56,10 @@ pub(crate) fn script(text: &str, rules: &Rules) -> Evaluated {
         }
     }
     judge(text, &placed, rules, &mut found);
+    // Where a command was not found, its place is a guess; it stays within the text.
+    for hit in &mut found.hits {
+        hit.end = hit.end.min(text.len()).max(hit.start);
+    }
     found
 }
 
@@ -65,6 +69,9 @@ pub(crate) fn words(words: &[String], rules: &Rules) -> Evaluated {
     let mut found = Evaluated::default();
     let line = words.join(" ");
     judge(&line, &placed, rules, &mut found);
+    for hit in &mut found.hits {
+        hit.end = hit.end.min(line.len()).max(hit.start);
+    }
     found
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn percent(text: &[u8]) -> Vec<u8> {
     let mut made = Vec::with_capacity(text.len());
     let mut at = 0;
     while let Some(byte) = text.get(at) {
-        let pair = text.get(at + 1..at + 3).and_then(|pair| hexadecimal(pair)).filter(|made| made.len() == 1);
+        let pair = text.get(at + 1..at + 3).and_then(hexadecimal).filter(|made| made.len() == 1);
         match (byte, pair) {
             (b'%', Some(pair)) => {
                 made.extend_from_slice(&pair);

@@ -95,13 +95,7 @@ pub(crate) mod field {
     pub const FIELD: usize = 11;
     pub const PROPERTY: usize = 12;
     pub const ATTRIBUTE: usize = 13;
-    pub const LEFT: usize = 14;
     pub const RIGHT: usize = 15;
-    pub const DECLARATOR: usize = 16;
-    pub const PATTERN: usize = 17;
-    pub const OPERATOR: usize = 18;
-    pub const KEY: usize = 19;
-    pub const ALIAS: usize = 22;
 }
 
 impl Grammar {

@@ -18,6 +18,8 @@ mod credentials;
 mod decode;
 mod escapes;
 mod evaluate;
+// `build.rs` reads more of it than the library does.
+#[allow(dead_code)]
 mod file;
 mod fold;
 mod found;
@@ -25,6 +27,7 @@ mod grammar;
 mod grammars;
 mod imports;
 mod language;
+mod late;
 mod limits;
 mod load;
 pub mod manifest;
@@ -33,6 +36,7 @@ mod payload;
 mod rule;
 mod rules;
 mod scan;
+mod scopes;
 mod text;
 mod value;
 mod wanted;

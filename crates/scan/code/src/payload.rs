@@ -13,7 +13,7 @@ pub(crate) fn within(text: &[u8], language: Language, start: usize) -> Option<Pi
     if text.len() < SHORTEST || text.len() > LONGEST {
         return None;
     }
-    let is_hexadecimal = text.len() % 2 == 0 && text.iter().all(u8::is_ascii_hexdigit);
+    let is_hexadecimal = text.len().is_multiple_of(2) && text.iter().all(u8::is_ascii_hexdigit);
     let is_base64 = !is_hexadecimal
         && text.len() % 4 != 1
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=-_\n\r".contains(byte))

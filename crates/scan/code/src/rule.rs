@@ -51,9 +51,6 @@ pub(crate) struct When {
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub label: u16,
-    pub languages: u16,
-    pub call: List,
-    pub read: List,
     pub from: u16,
     pub matches: Text,
 }
@@ -63,8 +60,6 @@ pub(crate) struct Origin {
 pub(crate) struct Runs {
     /// The place in `file::LANGUAGES`, or `None` for the language of the program itself.
     pub language: Option<u8>,
-    pub languages: u16,
-    pub call: List,
     pub argument: u8,
     pub words: bool,
 }

@@ -256,7 +256,7 @@ fn finish(scanned: &mut Scanned, name: &str) {
     if findings.len() > FINDINGS {
         let left = findings.len() - FINDINGS;
         // The gravest stay.
-        findings.sort_by(|one, other| other.severity.cmp(&one.severity));
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         findings.truncate(FINDINGS);
         findings.sort_by(|one, other| (&one.at, &one.rule).cmp(&(&other.at, &other.rule)));
         left_out(scanned, name, "too-many", &format!("{left} more findings are not listed"));

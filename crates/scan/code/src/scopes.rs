@@ -1,0 +1,230 @@
+//! Names and what they stand for: assignments, parameters, functions of the file.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tree_sitter::Node;
+
+use crate::Language;
+use crate::evaluate::Evaluator;
+use crate::value::{Labels, Value, bounded};
+
+impl<'t> Evaluator<'_, 't> {
+    /// Names get values: one, or parts of one. Bounded, and without recursion.
+    pub fn bind(&mut self, target: Node<'t>, value: Value) {
+        let mut todo = vec![(target, value)];
+        let mut steps = 0;
+        while let Some((target, value)) = todo.pop() {
+            steps += 1;
+            if steps > 512 {
+                return;
+            }
+            match target.kind() {
+                "identifier"
+                | "constant"
+                | "variable_name"
+                | "global_variable"
+                | "instance_variable"
+                | "shorthand_property_identifier_pattern"
+                | "shorthand_property_identifier" => {
+                    let name = self.text_of(target);
+                    let value = match target.kind() {
+                        "shorthand_property_identifier_pattern" => self.member(&value, name, target),
+                        _ => value,
+                    };
+                    self.set(name, value);
+                }
+                "attribute"
+                | "member_expression"
+                | "selector_expression"
+                | "field_expression"
+                | "field_access"
+                | "member_access_expression"
+                | "subscript"
+                | "subscript_expression"
+                | "index_expression"
+                | "element_reference" => {
+                    let name = self.text_of(target).replace("->", ".").replace("this.", "self.");
+                    let name = name.trim_start_matches('$').to_owned();
+                    if let Some(root) = target.named_child(0)
+                        && target.kind().contains("sub")
+                    {
+                        // A part of a thing: where it comes from, the thing comes from.
+                        let old = self.look_up(self.text_of(root), root);
+                        self.set(self.text_of(root), Value { labels: old.labels | value.labels, ..old });
+                    }
+                    self.written_to(&name, &value, target);
+                    self.set_outermost(&name, value);
+                }
+                "pair_pattern" => {
+                    if let (Some(key), Some(inner)) =
+                        (target.child_by_field_name("key"), target.child_by_field_name("value"))
+                    {
+                        let key = self.text_of(key).trim_matches(['"', '\'']);
+                        let part = self.member(&value, key, target);
+                        todo.push((inner, part));
+                    }
+                }
+                "object_pattern" | "object_assignment_pattern" | "assignment_pattern" | "rest_pattern" => {
+                    for place in 0..target.named_child_count().min(64) {
+                        if let Some(child) = target.named_child(place as u32) {
+                            todo.push((child, value.clone()));
+                        }
+                        if target.kind().ends_with("assignment_pattern") {
+                            break;
+                        }
+                    }
+                }
+                _ => {
+                    let count = target.named_child_count().min(64);
+                    let is_list = target.kind().contains("list")
+                        || target.kind().contains("tuple")
+                        || target.kind().starts_with("array_p");
+                    for place in 0..count {
+                        let Some(child) = target.named_child(place as u32) else { continue };
+                        let part = match (is_list, value.at(place)) {
+                            (true, Some(part)) => part.clone(),
+                            (true, None) if count > 1 => Value { labels: value.labels, ..Value::default() },
+                            _ => value.clone(),
+                        };
+                        todo.push((child, part));
+                    }
+                }
+            }
+        }
+    }
+
+    pub fn set(&mut self, name: &str, value: Value) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(Rc::from(bounded(name)), value);
+        }
+    }
+
+    pub fn set_outermost(&mut self, name: &str, value: Value) {
+        if let Some(scope) = self.scopes.first_mut() {
+            scope.insert(Rc::from(bounded(name)), value);
+        }
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&Value> {
+        let known = self.scopes.iter().rev().find_map(|scope| scope.get(name));
+        known.or_else(|| if self.earlier.is_empty() { None } else { self.earlier.get(name) })
+    }
+
+    pub fn remember(&mut self) {
+        let Some(outermost) = self.scopes.first() else { return };
+        for (name, value) in outermost.iter().filter(|(name, value)| value.labels != 0 && self.missing.contains(*name))
+        {
+            if self.earlier.get(name).is_none_or(|before| before.labels != value.labels) {
+                self.earlier.insert(name.clone(), value.clone());
+                self.changed = true;
+            }
+        }
+    }
+
+    pub fn look_up(&mut self, name: &str, node: Node<'_>) -> Value {
+        if let Some(value) = self.variable(name) {
+            return value.clone();
+        }
+        if self.scopes.len() > 1 && self.missing.len() < 4096 && !self.missing.contains(name) {
+            self.missing.insert(Rc::from(name));
+        }
+        let canonical = crate::names::canonical(self.language, name);
+        self.read(&canonical, node)
+    }
+
+    pub fn begin_function(&mut self, node: Node<'t>) {
+        let mut named = node.child_by_field_name("name");
+        if named.is_none() && matches!(self.language, Language::C | Language::Cpp) {
+            let mut inner = node.child_by_field_name("declarator");
+            for _ in 0..8 {
+                match inner.and_then(|inner| inner.child_by_field_name("declarator")) {
+                    Some(next) => inner = Some(next),
+                    None => break,
+                }
+            }
+            named = inner;
+        }
+        // Callbacks are called with what the call that they are given to brings.
+        let brought = if named.is_none() { self.brought() } else { 0 };
+        let name: Rc<str> = match named {
+            Some(named) => Rc::from(format!("@{}", bounded(self.text_of(named)))),
+            None => Rc::from(format!("@{}", node.start_byte())),
+        };
+        if let Some(named) = named {
+            let value = Value { name: Some(name.clone()), ..Value::default() };
+            let simple = self.text_of(named).to_owned();
+            if self.language != Language::Java {
+                self.set(&simple, value);
+            }
+        }
+        self.functions.entry(name.clone()).or_default();
+        if brought != 0
+            && let Some(summary) = self.functions.get_mut(&name)
+        {
+            for place in 0..4 {
+                if summary.given.len() <= place {
+                    summary.given.push(0);
+                }
+                summary.given[place] |= brought;
+            }
+        }
+        self.within.push(name);
+        self.scopes.push(HashMap::new());
+        if let Some(one) = node.child_by_field_name("parameter") {
+            let given = self.given(0);
+            self.bind(one, Value { labels: given, ..Value::default() });
+        }
+        // `x -> …` has its only parameter in the place of the list.
+        if let Some(one) = node.child_by_field_name("parameters").filter(|one| one.kind() == "identifier") {
+            let given = self.given(0);
+            self.bind(one, Value { labels: given, ..Value::default() });
+        }
+    }
+
+    fn given(&self, place: usize) -> Labels {
+        let summary = self.within.last().and_then(|name| self.functions.get(name));
+        summary.and_then(|summary| summary.given.get(place)).copied().unwrap_or(0)
+    }
+
+    pub fn parameters(&mut self, node: Node<'t>) {
+        // A list of results looks the same in Go: it stands below no function of ours, or is the second.
+        let mut place = 0;
+        for child in (0..node.named_child_count().min(64)).filter_map(|at| node.named_child(at as u32)) {
+            let mut inner = child;
+            for _ in 0..8 {
+                let next =
+                    ["name", "pattern", "declarator", "left"].iter().find_map(|name| inner.child_by_field_name(name));
+                match next.or_else(|| match inner.kind() {
+                    "identifier" | "variable_name" => None,
+                    _ => inner.named_child(0),
+                }) {
+                    Some(next) => inner = next,
+                    None => break,
+                }
+            }
+            let name = self.text_of(inner).to_owned();
+            if matches!(name.as_str(), "self" | "this" | "cls" | "&self" | "&mut self") {
+                self.set(&name, Value::named("self"));
+                continue;
+            }
+            let labels = self.given(place) | crate::names::handed(self.language, &name, place);
+            place += 1;
+            if child.kind().contains("pattern") && child.kind() != "assignment_pattern" {
+                self.bind(child, Value { labels, ..Value::default() });
+            } else {
+                self.set(&name, Value { labels, ..Value::default() });
+            }
+        }
+    }
+
+    pub fn gives_back(&mut self, labels: Labels) {
+        if labels != 0
+            && let Some(summary) = self.within.last().and_then(|name| self.functions.get_mut(name))
+            && summary.back | labels != summary.back
+        {
+            summary.back |= labels;
+            self.changed = true;
+        }
+    }
+}
