@@ -26,6 +26,11 @@ const MOST_WORDS: usize = 8 * LONGEST;
 pub(crate) fn line(line: &str) -> Reading {
     let mut reader = Reader::default();
     reader.line(line, &Around::default(), true);
+    // In a loop, what is set below comes before: so it is read once more, by one who knows.
+    if let Some(sleeping) = reader.sleeping.options_alone() {
+        reader = Reader { sleeping, ..Reader::default() };
+        reader.line(line, &Around::default(), true);
+    }
     reader.reading()
 }
 
