@@ -84,6 +84,7 @@ impl Reader {
                     }
                     return;
                 };
+                self.trusts_printed |= !around.feeding.is_empty();
                 (document, Around { document: None, feeding: Vec::new(), ..around.behind(name) })
             }
         };

@@ -26,6 +26,11 @@ const MOST_WORDS: usize = 8 * LONGEST;
 pub(crate) fn line(line: &str) -> Reading {
     let mut reader = Reader::default();
     reader.line(line, &Around::default(), true);
+    // In a loop, what is set below comes before: so it is read once more, by one who knows.
+    if let Some(sleeping) = reader.sleeping.options_alone() {
+        reader = Reader { sleeping, ..Reader::default() };
+        reader.line(line, &Around::default(), true);
+    }
     reader.reading()
 }
 
@@ -73,6 +78,8 @@ pub(crate) struct Reader {
     pub(crate) aliases: Vec<String>,
     /// Names of programs that print what they are given, if the line makes functions of them.
     pub(crate) functions: Vec<String>,
+    /// A shell or an interpreter was taken to run what such a program prints.
+    pub(crate) trusts_printed: bool,
     /// What the command before prints, if that is known.
     printed: Option<Given>,
     pub(crate) sleeping: Sleeping,
@@ -147,6 +154,10 @@ impl Reader {
     fn reading(mut self) -> Reading {
         if let Some(sentence) = self.sleeping.sentence() {
             self.doubt(sentence);
+        }
+        // In a loop, what is defined below comes before.
+        if let Some(name) = self.functions.first().filter(|_| self.trusts_printed).cloned() {
+            self.doubt(format!("what `{name}` prints is not known, since it is a function"));
         }
         Reading { commands: self.commands, unclear: self.unclear }
     }

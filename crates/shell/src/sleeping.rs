@@ -63,6 +63,12 @@ impl Sleeping {
         }
     }
 
+    /// Nothing but the variables that may be options, if there are some.
+    pub(crate) fn options_alone(&mut self) -> Option<Sleeping> {
+        let options = std::mem::take(&mut self.options);
+        (!options.is_empty()).then(|| Sleeping { options, ..Sleeping::default() })
+    }
+
     pub(crate) fn may_be_option(&self, variable: &str) -> bool {
         self.options.iter().any(|name| name.as_ref().is_none_or(|name| name == variable))
     }
