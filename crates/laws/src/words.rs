@@ -122,7 +122,7 @@ fn gathered(why: &str) -> Gathered {
         findings: Vec::new(),
         created: 0,
     };
-    Gathered { run: why.to_owned(), artifacts: vec![artifact], not_listed: 1, trouble: Some(why.to_owned()) }
+    Gathered { run: why.to_owned(), artifacts: vec![artifact], not_listed: 1, trouble: None }
 }
 
 /// The line for people and the object for programs.
