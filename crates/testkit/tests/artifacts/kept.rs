@@ -11,6 +11,7 @@ use crate::bench::{Bench, same, text};
 pub const ALL: &[(&str, Check)] = &[
     ("they_outlive_their_sandbox_and_go_when_they_are_removed", outlive),
     ("a_kept_sandbox_hands_over_what_this_run_wrote", again),
+    ("where_layers_are_copies_it_is_the_same", copied),
     ("nothing_is_written_through_a_link_or_over_a_file", written),
     ("contents_that_were_tampered_with_are_not_handed_out", tampered),
     ("a_run_that_hands_over_nothing_opens_no_state", nothing),
@@ -52,6 +53,37 @@ fn again(who: Who) -> Result<(), String> {
     match list.as_array().map(Vec::len) {
         Some(4) => Ok(()),
         _ => Err(format!("{list:#}")),
+    }
+}
+
+fn copied(who: Who) -> Result<(), String> {
+    let bench = Bench::of(who)?;
+    for name in ["out/old", "out/changed"] {
+        bench.project.put(name, "before").map_err(text)?;
+    }
+    // Files of another group can't be changed in an ordinary user's namespace, so they are copied. For root there is
+    // nothing that layers can't be laid over here.
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::lchown(&bench.project.work, None, Some(0)).map_err(text)?;
+    }
+    bench.project.done(["create", "--name", "box"])?;
+    let flags = ["--artifact", "out"];
+    let handed = bench.run_as(
+        &["exec", "box"],
+        &flags,
+        "echo one > out/changed; ln -s /etc/passwd out/link; mkfifo out/pipe",
+    )?;
+    handed.are(&["out/changed", "out/link", "out/pipe"])?;
+    handed.withheld("out/link", "artifacts.kind")?;
+    handed.withheld("out/pipe", "artifacts.kind")?;
+    same(bench.get(handed.released("out/changed")?)?, "one\n")?;
+    let handed = bench.run_as(&["exec", "box"], &flags, "echo two > out/new")?;
+    handed.are(&["out/new"])?;
+    let layers = fs::read_dir(bench.project.state.join("belljar/layers")).map_err(text)?.flatten();
+    let is_copy = layers.map(|layer| layer.path().join("0/tree")).any(|tree| tree.exists());
+    match is_copy == (who == Who::Ordinary && rustix::process::geteuid().is_root()) {
+        true => Ok(()),
+        false => Err(format!("the control failed: copied is {is_copy}")),
     }
 }
 
