@@ -305,6 +305,9 @@ pub(crate) const PERF: Wrapper = words(
 
 pub(crate) const SCREEN: Wrapper = words("aAc:dDe:fh:ilLmOp:qQrRs:S:t:T:UvwxX", &[], 0);
 
+/// Of those subcommands of `tmux` that start something.
+pub(crate) const TMUX: Wrapper = words("AbBCdDEhIkKPvXZc:e:f:F:l:n:N:p:s:S:t:T:x:y:", &[], 0);
+
 /// What an option is, and its value where that is attached.
 pub(crate) enum Taken<'a> {
     /// Without a value, or with one attached.
