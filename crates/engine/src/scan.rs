@@ -24,35 +24,34 @@ impl Scans for Engine {
         let rules = rules::load()?;
         let mut scanned = Scanned::default();
         let files = listed(paths, &mut scanned.unread)?;
-        let start = || Worker::start(CONFINEMENT, move |question| answer(question, rules));
-        let mut worker = start().map_err(|ended| Trouble {
-            message: format!("nothing can be scanned here: {ended}"),
-            fix: "see `belljar doctor`".to_owned(),
-        })?;
+        let mut workers = workers(rules, files.len())?;
+        let mut asked: Vec<Option<usize>> = vec![None; workers.len()];
+        let mut found: Vec<Vec<Finding>> = vec![Vec::new(); files.len()];
         for (number, path) in files.iter().enumerate() {
             self.workspaces.watch().progress("scanned", number as u64, files.len() as u64);
             let name = path.display().to_string();
             let mut question = (name.len() as u64).to_le_bytes().to_vec();
             question.extend_from_slice(name.as_bytes());
             let begin = question.len();
-            match recorded::open(path).and_then(|file| read(file, &mut question)) {
-                Ok(()) => {}
-                Err(error) => {
-                    scanned.unread.push(format!("{name}: {error}"));
-                    continue;
-                }
+            if let Err(error) = recorded::open(path).and_then(|file| read(file, &mut question)) {
+                scanned.unread.push(format!("{name}: {error}"));
+                continue;
             }
             scanned.files += 1;
             scanned.bytes += (question.len() - begin) as u64;
-            let answer = worker.ask(&question).map_err(|ended| ended.to_string());
-            let found = answer.and_then(|answer| {
-                serde_json::from_slice::<Vec<Finding>>(&answer).map_err(|error| format!("its answer is none: {error}"))
-            });
-            match found {
-                Ok(found) => scanned.findings.extend(found),
-                Err(why) => scanned.findings.push(failed(name, &why)),
+            // In turn: while one computes, the next is read and asked.
+            let turn = number % workers.len();
+            if let Some(earlier) = asked[turn].replace(number) {
+                found[earlier] = answered(&mut workers[turn], &files[earlier]);
+            }
+            workers[turn].put(&question);
+        }
+        for (worker, asked) in workers.iter_mut().zip(asked) {
+            if let Some(earlier) = asked {
+                found[earlier] = answered(worker, &files[earlier]);
             }
         }
+        scanned.findings = found.into_iter().flatten().collect();
         self.workspaces.watch().progress("scanned", files.len() as u64, files.len() as u64);
         Ok(scanned)
     }
@@ -60,6 +59,24 @@ impl Scans for Engine {
     fn rules(&self) -> Result<Vec<RuleInfo>, Trouble> {
         Ok(rules::load()?.list().map(rules::info).collect())
     }
+}
+
+/// One for each processor: a child computes on one.
+fn workers(rules: &'static Rules, files: usize) -> Result<Vec<Worker>, Trouble> {
+    let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
+    let start = |_| Worker::start(CONFINEMENT, move |question| answer(question, rules));
+    let workers: Result<Vec<Worker>, _> = (0..processors.min(files).max(1)).map(start).collect();
+    workers.map_err(|ended| Trouble {
+        message: format!("nothing can be scanned here: {ended}"),
+        fix: "see `belljar doctor`".to_owned(),
+    })
+}
+
+fn answered(worker: &mut Worker, path: &Path) -> Vec<Finding> {
+    let answer = worker.answer().map_err(|ended| ended.to_string());
+    let found = answer
+        .and_then(|answer| serde_json::from_slice(&answer).map_err(|error| format!("its answer is none: {error}")));
+    found.unwrap_or_else(|why| vec![failed(path.display().to_string(), &why)])
 }
 
 fn read(file: File, into: &mut Vec<u8>) -> std::io::Result<()> {

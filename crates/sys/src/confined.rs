@@ -99,6 +99,8 @@ pub struct Worker {
     confinement: Confinement,
     work: Box<Work>,
     child: Option<Child>,
+    /// A question that waits for its answer, and until when.
+    asked: Option<Result<Instant, Ended>>,
 }
 
 type Work = dyn Fn(&[u8]) -> Vec<u8>;
@@ -106,19 +108,43 @@ type Work = dyn Fn(&[u8]) -> Vec<u8>;
 impl Worker {
     /// Starts now, from what this process knows now. Also a child that follows later needs this to have one thread.
     pub fn start(confinement: Confinement, work: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Result<Worker, Ended> {
-        let mut worker = Worker { confinement, work: Box::new(work), child: None };
+        let mut worker = Worker { confinement, work: Box::new(work), child: None, asked: None };
         worker.child = Some(worker.another()?);
         Ok(worker)
     }
 
     /// One question, one answer.
     pub fn ask(&mut self, question: &[u8]) -> Result<Vec<u8>, Ended> {
+        self.put(question);
+        self.answer()
+    }
+
+    /// Begins a question, so that others can be asked meanwhile. An answer that nobody took is forgotten.
+    pub fn put(&mut self, question: &[u8]) {
+        if self.asked.take().is_some() {
+            // It still computes the answer to something else.
+            self.child = None;
+        }
         let deadline = Instant::now() + self.confinement.time;
-        let mut child = match self.child.take() {
-            Some(child) => child,
-            None => self.another()?,
-        };
-        let answer = child.ask(question, &self.confinement, deadline)?;
+        let sent = match self.child.take() {
+            Some(child) => Ok(child),
+            None => self.another(),
+        }
+        .and_then(|mut child| child.put(question, deadline).map(|()| child));
+        self.asked = Some(match sent {
+            Ok(child) => {
+                self.child = Some(child);
+                Ok(deadline)
+            }
+            Err(ended) => Err(ended),
+        });
+    }
+
+    /// To the question that was put last.
+    pub fn answer(&mut self) -> Result<Vec<u8>, Ended> {
+        let deadline = self.asked.take().unwrap_or(Err(Ended::Garbled))?;
+        let mut child = self.child.take().ok_or(Ended::Garbled)?;
+        let answer = child.receive(&self.confinement, deadline)?;
         self.child = Some(child);
         Ok(answer)
     }
@@ -190,13 +216,12 @@ impl Child {
         }
     }
 
-    fn ask(&mut self, question: &[u8], confinement: &Confinement, deadline: Instant) -> Result<Vec<u8>, Ended> {
+    fn put(&mut self, question: &[u8], deadline: Instant) -> Result<(), Ended> {
         match self.send(question, deadline) {
-            Ok(()) => {}
-            Err(Silence::Late) => return Err(Ended::TooSlow),
-            Err(Silence::Gone) => return Err(self.why_it_ended(deadline)),
+            Ok(()) => Ok(()),
+            Err(Silence::Late) => Err(Ended::TooSlow),
+            Err(Silence::Gone) => Err(self.why_it_ended(deadline)),
         }
-        self.receive(confinement, deadline)
     }
 
     /// The answer, where it is the last thing that the child says and it ends well.
