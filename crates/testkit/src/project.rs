@@ -119,7 +119,7 @@ impl Project {
     }
 
     fn user(&self) -> u32 {
-        self.other_user().unwrap_or_else(|| home::our_user())
+        self.other_user().unwrap_or_else(home::our_user)
     }
 
     pub fn belljar<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>) -> io::Result<Said> {
