@@ -121,7 +121,7 @@ fn what_was_written_since_is_kept_and_what_is_withheld_is_not() {
     let expected = [("out/a", "released"), ("out/b", "found"), ("out/c.never", "never")];
     assert_eq!(fates(&gathered), expected.map(|(path, fate)| (path.to_owned(), fate)));
     assert_eq!(bench.blobs(), [b"hello"]);
-    let [a, b, c] = gathered.artifacts.as_slice() else { panic!("three") };
+    let (a, b, c) = (&gathered.artifacts[0], &gathered.artifacts[1], &gathered.artifacts[2]);
     assert!(a.executable && a.digest.is_some() && b.digest.is_some() && c.digest.is_none());
     assert_eq!(text(&bench, &a.id[..10]).expect("it is kept"), b"hello");
     assert!(matches!(text(&bench, &b.id), Err(Error::Withheld { .. })));
