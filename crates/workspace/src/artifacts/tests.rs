@@ -121,7 +121,7 @@ fn what_was_written_since_is_kept_and_what_is_withheld_is_not() {
     let expected = [("out/a", "released"), ("out/b", "found"), ("out/c.never", "never")];
     assert_eq!(fates(&gathered), expected.map(|(path, fate)| (path.to_owned(), fate)));
     assert_eq!(bench.blobs(), [b"hello"]);
-    let [a, b, c] = gathered.artifacts.as_slice() else { panic!("three") };
+    let (a, b, c) = (&gathered.artifacts[0], &gathered.artifacts[1], &gathered.artifacts[2]);
     assert!(a.executable && a.digest.is_some() && b.digest.is_some() && c.digest.is_none());
     assert_eq!(text(&bench, &a.id[..10]).expect("it is kept"), b"hello");
     assert!(matches!(text(&bench, &b.id), Err(Error::Withheld { .. })));
@@ -228,17 +228,29 @@ fn a_name_that_is_swapped_for_a_link_leads_nowhere() {
                 swap_folder(&folder, &elsewhere, &secret);
             }
         });
-        for _ in 0..300 {
+        // Whatever happens here, the other comes to its end.
+        let _end = End(&done);
+        for round in 0..50_000 {
+            if round >= 300 && released > 0 && led_astray > 0 {
+                break;
+            }
             // Who reads by the name is led astray.
             led_astray += usize::from(fs::read(&file).is_ok_and(|read| read == b"SECRET"));
             let gathered = bench.gather(bench.direct(), "**/a", &Never);
             released += gathered.artifacts.iter().filter(|artifact| artifact.withheld().is_none()).count();
         }
-        done.store(true, Ordering::Relaxed);
     });
     assert!(led_astray > 0, "this is no attack");
     assert!(released > 0, "the control failed: an ordinary file was never collected");
     assert!(bench.blobs().iter().all(|blob| !blob.windows(6).any(|part| part == b"SECRET")));
+}
+
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The file, then a link in its place, each whole.
@@ -269,7 +281,8 @@ impl ReleaseGate for Never {
     fn within(&self, name: &str, mut contents: &File, _: u64) -> (Examined, Option<Withheld>) {
         let mut read = String::new();
         contents.read_to_string(&mut read).expect("it can be read");
-        assert_eq!(read, "fine", "{name}");
+        // In the folder it may be seen before it is written.
+        assert!(matches!(read.as_str(), "fine" | ""), "{name}: {read}");
         (unknown(), None)
     }
 }
