@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -15,8 +14,7 @@ use model::{Examined, Examiner, Trouble};
 use secrets::Formats;
 use sys::confined::{self, Confinement};
 
-use crate::policies::{self, MANAGED};
-use crate::user::User;
+use crate::rules;
 
 /// Beside a policy: every `*.yar` in it.
 const FOLDER: &str = "yara";
@@ -30,13 +28,14 @@ pub struct Scanners;
 
 impl Examiner for Scanners {
     fn examine(&self, name: &str, contents: &File, size: u64) -> Result<Examined, Trouble> {
-        let rules = rules()?;
+        let rules = yara_rules()?;
+        let formats = rules::own_formats()?.unwrap_or_else(Formats::built_in);
         let confinement =
             Confinement { memory: MEMORY.saturating_add(size.saturating_mul(2)), time: TIME, answer: report::LONGEST };
         let answer = confined::run_on(contents.as_fd(), &confinement, |mut file| {
             let mut bytes = Vec::new();
             match file.read_to_end(&mut bytes) {
-                Ok(_) => looked_at(&bytes, name, rules).to_bytes(),
+                Ok(_) => looked_at(&bytes, name, rules, &formats).to_bytes(),
                 // No answer is none that says that all is well.
                 Err(_) => Vec::new(),
             }
@@ -48,24 +47,21 @@ impl Examiner for Scanners {
     }
 }
 
-fn looked_at(bytes: &[u8], name: &str, rules: &Rules) -> Report {
+fn looked_at(bytes: &[u8], name: &str, rules: &Rules, formats: &Formats) -> Report {
     let mut report = malware::examine(bytes, name, rules, &Limits::default(), &Bounds::default());
-    report.findings.extend(secrets::find_in(name, bytes, &Formats::built_in()).into_iter().take(MOST_SECRETS));
+    report.findings.extend(secrets::find_in(name, bytes, formats).into_iter().take(MOST_SECRETS));
     report
 }
 
 /// Ours, and those that the machine and the user have added. They can only add findings.
-fn rules() -> Result<&'static Rules, Trouble> {
+fn yara_rules() -> Result<&'static Rules, Trouble> {
     static RULES: OnceLock<Rules> = OnceLock::new();
     // Whoever reads can't ask the system any more.
     code::prepare();
     if let Some(rules) = RULES.get() {
         return Ok(rules);
     }
-    let mut texts = policies::rule_files(&Path::new(MANAGED).join(FOLDER), "yar").map_err(policies::trouble)?;
-    for folder in policies::config_folders(&User::of_the_process()) {
-        texts.extend(policies::rule_files(&folder.join(FOLDER), "yar").map_err(policies::trouble)?);
-    }
+    let texts = rules::texts(FOLDER, "yar")?;
     if texts.is_empty() {
         return Ok(Rules::ours());
     }

@@ -11,7 +11,7 @@ use crate::policies::{self, Loaded, recorded};
 use crate::rates::{self, Slots};
 use crate::release::Release;
 use crate::user::User;
-use crate::{Engine, door, inspect, refused, survey};
+use crate::{Engine, door, inspect, refused, rules, survey};
 
 /// A request that may go on. As long as it is kept, it counts as one of its agent's runs.
 pub struct Admitted {
@@ -59,7 +59,9 @@ impl Engine {
             }
             Verdict::Refused(refusal) => return Err(Outcome::Refused(refusal)),
         };
-        let release = Release::new(loaded.policy.redacts(), &facts.environment, input.bytes);
+        let redacts = loaded.policy.redacts();
+        let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
+        let release = Release::new(redacts, &facts.environment, formats, input.bytes);
         Ok(Admitted { grant, inspected, release, _slots: slots })
     }
 

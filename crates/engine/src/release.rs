@@ -15,6 +15,8 @@ use secrets::{Added, Formats, Redactor, Values};
 pub struct Release {
     /// Nothing: it is let through as it is.
     values: Option<Rc<Values>>,
+    /// Those that are looked for besides; none: only ours.
+    formats: Option<Formats>,
     counts: Counts,
     /// What was read of the input already.
     input: RefCell<Vec<u8>>,
@@ -23,9 +25,14 @@ pub struct Release {
 type Counts = Rc<RefCell<BTreeMap<String, u64>>>;
 
 impl Release {
-    pub fn new(redacts: bool, environment: &[(OsString, OsString)], input: Vec<u8>) -> Release {
+    pub fn new(
+        redacts: bool,
+        environment: &[(OsString, OsString)],
+        formats: Option<Formats>,
+        input: Vec<u8>,
+    ) -> Release {
         let values = redacts.then(|| Rc::new(known(environment)));
-        Release { values, counts: Counts::default(), input: RefCell::new(input) }
+        Release { values, formats, counts: Counts::default(), input: RefCell::new(input) }
     }
 
     pub fn streams(&self) -> Streams {
@@ -44,8 +51,8 @@ impl Release {
         if nowhere || self.values.is_none() && cleaner.is_none() {
             return None;
         }
-        let (values, counts) = (self.values.clone(), self.counts.clone());
-        Some(Box::new(Gate { values, counts, redactor: None, cleaner, between: Vec::new() }))
+        let (values, formats, counts) = (self.values.clone(), self.formats.clone(), self.counts.clone());
+        Some(Box::new(Gate { values, formats, counts, redactor: None, cleaner, between: Vec::new() }))
     }
 
     /// What was taken out so far, the most frequent first.
@@ -61,6 +68,7 @@ impl Release {
 /// One stream's way out. Made of little until something comes: most runs say nothing, or nothing on one of the two.
 struct Gate {
     values: Option<Rc<Values>>,
+    formats: Option<Formats>,
     counts: Counts,
     redactor: Option<Redactor>,
     /// For what is shown to a person.
@@ -83,7 +91,8 @@ impl Gate {
             (None, _) => self.between.extend_from_slice(bytes),
             (Some(_), Some(redactor)) => redactor.push(bytes, &mut self.between),
             (Some(values), empty) => {
-                let redactor = empty.insert(Redactor::new(values, Some(&Formats::built_in())));
+                let formats = self.formats.clone().unwrap_or_else(Formats::built_in);
+                let redactor = empty.insert(Redactor::new(values, Some(&formats)));
                 redactor.push(bytes, &mut self.between);
             }
         }
@@ -197,7 +206,7 @@ mod tests {
     #[test]
     fn a_known_value_does_not_pass_however_it_is_cut() {
         let environment = [("DEPLOY_TOKEN".into(), "fish-under-glass-9137".into())];
-        let release = Release::new(true, &environment, Vec::new());
+        let release = Release::new(true, &environment, None, Vec::new());
         let mut outlet = release.outlet(None, false).expect("it redacts");
         let mut out = Vec::new();
         for byte in b"a fish-under-glass-9137 b ZmlzaC11bmRlci1nbGFzcy05MTM3 c\n" {
@@ -212,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_goes_nowhere_is_not_looked_at() {
-        let release = Release::new(true, &[], Vec::new());
+        let release = Release::new(true, &[], None, Vec::new());
         assert!(release.outlet(None, true).is_none());
         let null = std::fs::File::open("/dev/null").expect("it is there");
         assert!(is_nowhere(null.as_fd()));

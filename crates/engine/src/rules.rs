@@ -1,18 +1,44 @@
-//! The scanner's rules: ours, and those that the machine and the user have added.
+//! What scanners look for besides what is ours: rules, formats of secrets and YARA rules of the machine's and the user's.
+//!
+//! They can only add findings, so a folder that a variable names may add some too.
 
 use std::path::Path;
 use std::sync::OnceLock;
 
 use code::Rules;
 use model::{RuleInfo, Trouble};
+use secrets::Formats;
 
 use crate::policies::{self, MANAGED};
 use crate::user::User;
 
-/// Beside a policy: every `*.toml` in it.
-const FOLDER: &str = "scan";
+/// Folders beside a policy.
+const SCAN: &str = "scan";
+const SECRETS: &str = "secrets";
 
-/// Read once. Rules can only add findings, so a folder that a variable names may add some too.
+/// Every file with this ending in a folder of this name: first the machine's, then the user's.
+pub fn texts(folder: &str, extension: &str) -> Result<Vec<(String, String)>, Trouble> {
+    let mut texts = policies::rule_files(&Path::new(MANAGED).join(folder), extension).map_err(policies::trouble)?;
+    for settings in policies::config_folders(&User::of_the_process()) {
+        texts.extend(policies::rule_files(&settings.join(folder), extension).map_err(policies::trouble)?);
+    }
+    Ok(texts)
+}
+
+/// Formats of secrets, if there are more than ours: to read ours takes time that most runs do not need to spend.
+pub fn own_formats() -> Result<Option<Formats>, Trouble> {
+    let texts = texts(SECRETS, "toml")?;
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    let texts: Vec<(&str, &str)> = texts.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+    Formats::with(&texts).map(Some).map_err(|bad| Trouble {
+        message: bad.to_string(),
+        fix: "mend it: nothing runs with a format that can't be understood".to_owned(),
+    })
+}
+
+/// Rules for programs. Read once.
 pub fn load() -> Result<&'static Rules, Trouble> {
     static RULES: OnceLock<Rules> = OnceLock::new();
     if !code::prepare() {
@@ -22,12 +48,7 @@ pub fn load() -> Result<&'static Rules, Trouble> {
     if let Some(rules) = RULES.get() {
         return Ok(rules);
     }
-    let user = User::of_the_process();
-    let folders = policies::config_folders(&user);
-    let mut texts = policies::rule_files(&Path::new(MANAGED).join(FOLDER), "toml").map_err(policies::trouble)?;
-    for folder in &folders {
-        texts.extend(policies::rule_files(&folder.join(FOLDER), "toml").map_err(policies::trouble)?);
-    }
+    let texts = texts(SCAN, "toml")?;
     if texts.is_empty() {
         return Ok(Rules::built_in());
     }

@@ -24,7 +24,8 @@ impl Scans for Engine {
         let rules = rules::load()?;
         let mut scanned = Scanned::default();
         let files = listed(paths, &mut scanned.unread)?;
-        let mut workers = workers(rules, files.len())?;
+        let formats = rules::own_formats()?.unwrap_or_else(Formats::built_in);
+        let mut workers = workers(rules, &formats, files.len())?;
         let mut asked: Vec<Option<usize>> = vec![None; workers.len()];
         let mut found: Vec<Vec<Finding>> = vec![Vec::new(); files.len()];
         for (number, path) in files.iter().enumerate() {
@@ -62,9 +63,12 @@ impl Scans for Engine {
 }
 
 /// One for each processor: a child computes on one.
-fn workers(rules: &'static Rules, files: usize) -> Result<Vec<Worker>, Trouble> {
+fn workers(rules: &'static Rules, formats: &Formats, files: usize) -> Result<Vec<Worker>, Trouble> {
     let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
-    let start = |_| Worker::start(CONFINEMENT, move |question| answer(question, rules));
+    let start = |_| {
+        let formats = formats.clone();
+        Worker::start(CONFINEMENT, move |question| answer(question, rules, &formats))
+    };
     let workers: Result<Vec<Worker>, _> = (0..processors.min(files).max(1)).map(start).collect();
     workers.map_err(|ended| Trouble {
         message: format!("nothing can be scanned here: {ended}"),
@@ -84,14 +88,14 @@ fn read(file: File, into: &mut Vec<u8>) -> std::io::Result<()> {
 }
 
 /// In the child: a length, a name, and bytes.
-fn answer(question: &[u8], rules: &Rules) -> Vec<u8> {
+fn answer(question: &[u8], rules: &Rules, formats: &Formats) -> Vec<u8> {
     let parts = question.split_first_chunk::<8>().and_then(|(length, rest)| {
         let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
         Some((std::str::from_utf8(rest.get(..length)?).ok()?, rest.get(length..)?))
     });
     let Some((name, bytes)) = parts else { return Vec::new() };
     let mut found = Scanner::new(rules).scan(&Source { name, language: None, bytes }).findings;
-    found.extend(secrets::find_in(name, bytes, &Formats::built_in()));
+    found.extend(secrets::find_in(name, bytes, formats));
     found.sort_by(|left, right| left.at.cmp(&right.at));
     serde_json::to_vec(&found).unwrap_or_default()
 }
