@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use cli::hostile::{Layout, code, json, line, object, page, summary};
-use model::{Artifact, Fate, Gathered, Plan, SetupFailure, Shown, StartFailure, Step, Timing, Withheld};
+use model::{
+    Artifact, Fate, Finding, Gathered, Inspected, Plan, Redacted, SetupFailure, Severity, Shown, Spot, StartFailure,
+    Step, Timing, Withheld,
+};
 use model::{
     Denial, Enforcement, Exit, Finished, Held, Holding, Leftover, Outcome, Overrun, Refusal, Tally, Usage, Wall,
 };
@@ -101,7 +104,23 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         backend: "native".to_owned(),
         leftover: Some(Leftover { sandbox: why.to_owned(), tally: Tally::default(), trouble: Some(why.to_owned()) }),
         gathered: Some(gathered(why)),
+        inspected: Inspected { findings: vec![finding(why)], unread: vec![why.to_owned()] },
+        redacted: vec![Redacted { what: why.to_owned(), times: 1 }],
         timing: vec![Timing { step: why.to_owned(), nanoseconds: 1 }],
+    }
+}
+
+/// A finding whose every word is somebody else's: scanners read hostile bytes.
+fn finding(why: &str) -> Finding {
+    Finding {
+        rule: why.to_owned(),
+        class: why.to_owned(),
+        severity: Severity::High,
+        cwe: None,
+        message: why.to_owned(),
+        fix: why.to_owned(),
+        at: Spot { name: why.to_owned(), line: 1, column: 1, ..Spot::default() },
+        excerpt: why.to_owned(),
     }
 }
 
@@ -119,7 +138,7 @@ fn gathered(why: &str) -> Gathered {
         digest: None,
         kind: why.to_owned(),
         fate: Fate::Withheld(Withheld::new(why, why)),
-        findings: Vec::new(),
+        findings: vec![finding(why)],
         created: 0,
     };
     Gathered { run: why.to_owned(), artifacts: vec![artifact], not_listed: 1, trouble: None }
