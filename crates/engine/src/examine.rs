@@ -10,11 +10,11 @@ use std::time::Duration;
 use malware::archive::Limits;
 use malware::yara::{Bounds, RuleText, Rules};
 use malware::{Report, report};
-use model::{Examined, Examiner, Trouble};
-use secrets::Formats;
+use model::{Examined, Examiner, Finding, Severity, Spot, Trouble};
+use secrets::{Formats, Redactor};
 use sys::confined::{self, Confinement};
 
-use crate::rules;
+use crate::{release, rules};
 
 /// Beside a policy: every `*.yar` in it.
 const FOLDER: &str = "yara";
@@ -50,7 +50,30 @@ impl Examiner for Scanners {
 fn looked_at(bytes: &[u8], name: &str, rules: &Rules, formats: &Formats) -> Report {
     let mut report = malware::examine(bytes, name, rules, &Limits::default(), &Bounds::default());
     report.findings.extend(secrets::find_in(name, bytes, formats).into_iter().take(MOST_SECRETS));
+    report.findings.extend(known_values(bytes, name));
     report
+}
+
+/// Values of the caller's that are secrets by their names, in any of their forms.
+fn known_values(bytes: &[u8], name: &str) -> Vec<Finding> {
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let mut redactor = Redactor::new(&release::known(&environment), None);
+    let mut out = Vec::new();
+    for chunk in bytes.chunks(1 << 20) {
+        out.clear();
+        redactor.push(chunk, &mut out);
+    }
+    let finding = |variable: String| Finding {
+        rule: "secret.known-value".to_owned(),
+        class: "secret".to_owned(),
+        severity: Severity::Critical,
+        cwe: Some(798),
+        message: format!("the value of `{variable}` is in it"),
+        fix: "leave the value out".to_owned(),
+        at: Spot { name: name.to_owned(), ..Spot::default() },
+        excerpt: String::new(),
+    };
+    redactor.finish(&mut out).counts.into_keys().map(finding).collect()
 }
 
 /// Ours, and those that the machine and the user have added. They can only add findings.

@@ -47,6 +47,8 @@ pub struct Piece {
 pub struct Pieces {
     pub pieces: Vec<Piece>,
     pub unread: Vec<String>,
+    /// More code may come than was read.
+    endless: bool,
 }
 
 /// What was read of the caller's input because it is code; it still has to reach whoever reads it.
@@ -172,6 +174,7 @@ impl Pieces {
         if !whole {
             let read = bytes.len();
             self.unread.push(format!("standard input: what comes after the first {read} bytes"));
+            self.endless = true;
         }
     }
 
@@ -206,14 +209,23 @@ impl Pieces {
         if bytes.len() as u64 > most {
             return self.unread.push(cannot("it is too large to be scanned"));
         }
+        if language.is_some() {
+            // Shells skip them, and others stop there: what is behind them must not be hidden by them.
+            bytes.retain(|byte| *byte != 0);
+        }
         *total += bytes.len() as u64;
         self.pieces.push(Piece { name, language, bytes });
     }
 
     /// What scanners say of it.
     pub fn scan(self) -> Result<Inspected, Trouble> {
-        let Pieces { pieces, unread } = self;
+        let Pieces { pieces, unread, endless } = self;
         let mut findings = Vec::new();
+        if endless {
+            let at = Spot { name: "standard input".to_owned(), line: 1, column: 1, ..Spot::default() };
+            let why = "more comes than is read before it runs";
+            findings.push(not_scanned("scan.incomplete", Severity::Medium, at, why));
+        }
         if !pieces.is_empty() {
             let rules = rules::load()?;
             let scanned = confined::run(&CONFINEMENT, || {
@@ -224,7 +236,7 @@ impl Pieces {
                 serde_json::from_slice::<Vec<Finding>>(&answer).map_err(|error| format!("its answer is none: {error}"))
             });
             match read {
-                Ok(found) => findings = found,
+                Ok(found) => findings.extend(found),
                 Err(why) => findings.push(unreadable(&pieces, &why)),
             }
         }
@@ -256,14 +268,19 @@ fn of_piece(piece: &Piece, rules: &Rules) -> Vec<Finding> {
 /// Code at which the reader itself failed. Whoever writes such code means it.
 fn unreadable(pieces: &[Piece], why: &str) -> Finding {
     let names: Vec<&str> = pieces.iter().take(4).map(|piece| piece.name.as_str()).collect();
+    let at = Spot { name: names.join(", "), line: 1, column: 1, ..Spot::default() };
+    not_scanned("scan.failed", Severity::High, at, why)
+}
+
+fn not_scanned(rule: &str, severity: Severity, at: Spot, why: &str) -> Finding {
     Finding {
-        rule: "scan.failed".to_owned(),
+        rule: rule.to_owned(),
         class: "unreadable".to_owned(),
-        severity: Severity::High,
+        severity,
         cwe: None,
         message: format!("it can't be scanned: {why}"),
-        fix: "write it so that it can be read".to_owned(),
-        at: Spot { name: names.join(", "), line: 1, column: 1, ..Spot::default() },
+        fix: "put it in a file, and write it so that it can be read".to_owned(),
+        at,
         excerpt: String::new(),
     }
 }

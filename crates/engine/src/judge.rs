@@ -61,7 +61,10 @@ impl Engine {
         };
         let redacts = loaded.policy.redacts();
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
-        let release = Release::new(redacts, &facts.environment, formats, input.bytes);
+        // What is given with the request is known as well as what is around it.
+        let given = request.environment.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+        let environment: Vec<_> = facts.environment.iter().cloned().chain(given).collect();
+        let release = Release::new(redacts, &environment, formats, input.bytes);
         Ok(Admitted { grant, inspected, release, _slots: slots })
     }
 

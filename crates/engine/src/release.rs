@@ -52,7 +52,7 @@ impl Release {
             return None;
         }
         let (values, formats, counts) = (self.values.clone(), self.formats.clone(), self.counts.clone());
-        Some(Box::new(Gate { values, formats, counts, redactor: None, cleaner, between: Vec::new() }))
+        Some(Box::new(Gate { values, formats, counts, redactor: None, cleaner, binary: false, between: Vec::new() }))
     }
 
     /// What was taken out so far, the most frequent first.
@@ -73,6 +73,8 @@ struct Gate {
     redactor: Option<Redactor>,
     /// For what is shown to a person.
     cleaner: Option<Cleaner>,
+    /// What came is no text.
+    binary: bool,
     between: Vec<u8>,
 }
 
@@ -84,55 +86,69 @@ impl Gate {
         }
     }
 
-    /// Without secrets, but as it was drawn otherwise.
-    fn redact(&mut self, bytes: &[u8]) {
+    /// Drops what acts, so that nothing is put together behind the redactor's back.
+    fn clean(&mut self, bytes: &[u8]) {
         self.between.clear();
-        match (&self.values, &mut self.redactor) {
-            (None, _) => self.between.extend_from_slice(bytes),
-            (Some(_), Some(redactor)) => redactor.push(bytes, &mut self.between),
-            (Some(values), empty) => {
-                let formats = self.formats.clone().unwrap_or_else(Formats::built_in);
-                let redactor = empty.insert(Redactor::new(values, Some(&formats)));
-                redactor.push(bytes, &mut self.between);
-            }
+        match &mut self.cleaner {
+            None => self.between.extend_from_slice(bytes),
+            Some(cleaner) => cleaner.push(bytes, &mut self.between),
         }
     }
 
-    fn clean(&mut self, out: &mut Vec<u8>) {
-        match &mut self.cleaner {
-            None => out.append(&mut self.between),
-            Some(cleaner) => cleaner.push(&self.between, out),
+    fn redact(&mut self, out: &mut Vec<u8>) {
+        let Some(values) = &self.values else {
+            out.append(&mut self.between);
+            return;
+        };
+        if !self.binary && self.between.contains(&0) {
+            // No text: what looks like a token in it is most likely none, and an archive would be broken.
+            self.binary = true;
+            if let Some(mut redactor) = self.redactor.take() {
+                let redacted = redactor.finish(out);
+                self.count(redacted);
+            }
         }
+        let redactor = self.redactor.get_or_insert_with(|| match self.binary {
+            true => Redactor::new(values, None),
+            false => Redactor::new(values, Some(&self.formats.clone().unwrap_or_else(Formats::built_in))),
+        });
+        redactor.push(&self.between, out);
     }
 }
 
 impl Outlet for Gate {
     fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        self.redact(bytes);
-        self.clean(out);
+        self.clean(bytes);
+        self.redact(out);
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        self.rest(out);
+        self.between.clear();
+        let mut last = Vec::new();
         if let Some(cleaner) = &mut self.cleaner {
-            cleaner.finish(out);
+            cleaner.finish(&mut last);
         }
+        self.between = last;
+        self.redact(out);
+        self.rest(out);
     }
 
+    /// A few letters may be the beginning of anything; more are held until it is known.
     fn holds(&self) -> bool {
-        self.redactor.as_ref().is_some_and(|redactor| redactor.held() > 0)
+        self.redactor.as_ref().is_some_and(|redactor| (1..SURE).contains(&redactor.held()))
     }
 
     fn rest(&mut self, out: &mut Vec<u8>) {
-        self.between.clear();
         if let Some(mut redactor) = self.redactor.take() {
-            let redacted = redactor.finish(&mut self.between);
+            let redacted = redactor.finish(out);
             self.redactor = Some(redactor.another());
             self.count(redacted);
         }
-        self.clean(out);
     }
 }
+
+/// So many letters of a secret are no accident.
+const SURE: usize = 4;
 
 /// Text that is kept, without the values that are known to be secrets.
 pub fn without_known(text: &[u8], environment: &[(OsString, OsString)]) -> Vec<u8> {
@@ -148,12 +164,16 @@ pub fn without_known(text: &[u8], environment: &[(OsString, OsString)]) -> Vec<u
 }
 
 /// Values of variables whose names say that they are secrets: whoever finds one in a file and says it is not heard.
-fn known(environment: &[(OsString, OsString)]) -> Values {
+pub fn known(environment: &[(OsString, OsString)]) -> Values {
     let mut values = Values::new();
     for (name, value) in environment {
         let name = name.to_string_lossy();
-        if is_secret(&name) {
-            match values.add(&name, value.as_bytes()) {
+        let parts = match is_secret(&name) {
+            true => vec![value.as_bytes()],
+            false => password_within(value.as_bytes()).into_iter().collect(),
+        };
+        for part in parts {
+            match values.add(&name, part) {
                 Added::Kept => {}
                 // Ordinary text has it too: what remains to be seen is left to the formats.
                 Added::TooShort | Added::TooCommon | Added::TooLong => {}
@@ -163,18 +183,33 @@ fn known(environment: &[(OsString, OsString)]) -> Values {
     values
 }
 
-/// Words of which a secret's name has one.
-const NAMES: &[&str] = &[
-    "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "API_KEY", "ACCESS_KEY",
-    "PRIVATE_KEY", "SIGNING_KEY", "ENCRYPTION_KEY", "AUTH", "DSN", "DATABASE_URL", "CONNECTION_STRING", "WEBHOOK",
+/// Words of a name, between `_`, that say that it is a secret's; and endings of such words.
+const WORDS: &[&str] = &[
+    "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "PW", "CREDENTIAL",
+    "CREDENTIALS", "APIKEY", "KEY", "PAT", "AUTH", "DSN", "WEBHOOK", "COOKIE", "JWT",
 ];
-/// Names that have one of those words, and are where a secret is rather than the secret.
-const PLACES: &[&str] = &["SSH_AUTH_SOCK", "XAUTHORITY"];
+const ENDINGS: &[&str] = &["PASSWORD", "PASSWD", "TOKEN", "SECRET", "APIKEY"];
+/// Names that have such a word, and are where a secret is, or which, rather than the secret.
+const OTHERS: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY"];
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let elsewhere = PLACES.contains(&name.as_str()) || ["_FILE", "_PATH", "_DIR"].iter().any(|end| name.ends_with(end));
-    !elsewhere && NAMES.iter().any(|word| name.contains(word))
+    let elsewhere = ["_FILE", "_PATH", "_DIR", "_ID", "_NAME", "_SOCK", "_TYPE", "_URL"];
+    if OTHERS.contains(&name.as_str()) || elsewhere.iter().any(|end| name.ends_with(end)) {
+        return false;
+    }
+    let secret = |word: &str| WORDS.contains(&word) || ENDINGS.iter().any(|end| word.ends_with(end));
+    name.split(['_', '-', '.']).any(secret) || name.contains("API_KEY")
+}
+
+/// What stands between `:` and `@` of an address.
+fn password_within(value: &[u8]) -> Option<&[u8]> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (_, rest) = text.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    Some(password.as_bytes())
 }
 
 /// What is written there is seen by nobody.
@@ -193,12 +228,12 @@ mod tests {
 
     #[test]
     fn names_tell_which_variables_are_secrets() {
-        for name in ["GITHUB_TOKEN", "aws_secret_access_key", "PGPASSWORD", "OPENAI_API_KEY", "DATABASE_URL"] {
+        for name in
+            ["GITHUB_TOKEN", "aws_secret_access_key", "PGPASSWORD", "OPENAI_API_KEY", "DB_PASS", "STRIPE_KEY", "MY_PAT"]
+        {
             assert!(is_secret(name), "{name}");
         }
-        for name in
-            ["PATH", "HOME", "SSH_AUTH_SOCK", "TOKEN_FILE", "LANG", "KEYBOARD", "GOOGLE_APPLICATION_CREDENTIALS_PATH"]
-        {
+        for name in ["PATH", "HOME", "SSH_AUTH_SOCK", "TOKEN_FILE", "LANG", "KEYBOARD", "GIT_AUTHOR_NAME", "PWD"] {
             assert!(!is_secret(name), "{name}");
         }
     }
@@ -217,6 +252,38 @@ mod tests {
         assert!(text.starts_with("a [redacted") && text.ends_with(" c\n"), "{text}");
         assert!(!text.contains("fish") && !text.contains("ZmlzaC"), "{text}");
         assert_eq!(release.redacted().iter().map(|redacted| redacted.times).sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_known() {
+        assert_eq!(password_within(b"redis://user:glass-bell-77@cache.test:6379/0"), Some(&b"glass-bell-77"[..]));
+        assert_eq!(password_within(b"https://example.test/a:b@c"), None);
+    }
+
+    #[test]
+    fn what_is_no_text_is_not_changed_for_its_looks() {
+        let release = Release::new(true, &[], None, Vec::new());
+        let key = ["AKIA", "QYLPMN5HHHFPZAM2"].concat();
+        for (bytes, passes) in [(format!("\0 {key} \n"), true), (format!("{key} \n"), false)] {
+            let mut outlet = release.outlet(None, false).expect("it redacts");
+            let mut out = Vec::new();
+            outlet.pass(bytes.as_bytes(), &mut out);
+            outlet.end(&mut out);
+            assert_eq!(out == bytes.as_bytes(), passes, "{}", out.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn what_is_taken_out_for_the_terminal_joins_no_secret() {
+        let environment = [("DEPLOY_TOKEN".into(), "fish-under-glass-9137".into())];
+        let release = Release::new(true, &environment, None, Vec::new());
+        for cleaner in [Cleaner::new(), Cleaner::of_a_screen()] {
+            let mut outlet = release.outlet(Some(cleaner), false).expect("it redacts");
+            let mut out = Vec::new();
+            outlet.pass(b"fish-under\x1b]0;t\x07-glass-9137\n", &mut out);
+            outlet.end(&mut out);
+            assert!(!String::from_utf8_lossy(&out).contains("fish-under-glass"), "{}", out.escape_ascii());
+        }
     }
 
     #[test]

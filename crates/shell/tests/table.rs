@@ -50,7 +50,8 @@ fn each_line_starts_what_the_table_says() {
 
 fn write(reading: &Reading, into: &mut String) {
     for simple in &reading.commands {
-        let Simple { fed_by, writes, reads, through, code, text, assignments, program, arguments: _ } = simple;
+        let Simple { fed_by, writes, reads, through, code, text, assignments, program, arguments: _, script: _ } =
+            simple;
         let texts = |words: &[shell::Word]| words.iter().map(|word| word.text().to_owned()).collect::<Vec<_>>();
         write!(into, "    {}", text.replace('\n', "⏎")).expect("a string takes all");
         if program.known().is_none() {

@@ -12,7 +12,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::output::is_ready;
+use crate::output::{handed_over, is_ready};
 
 pub struct Input {
     /// The child's end, until the fork.
@@ -20,6 +20,8 @@ pub struct Input {
     /// Ours, until all has been passed on or nobody reads any more.
     to: Option<OwnedFd>,
     waiting: Vec<u8>,
+    /// The payload's end again, to know at the end what it has not read.
+    unread: Option<OwnedFd>,
 }
 
 /// Whether a descriptor is that of a plain file.
@@ -31,12 +33,17 @@ impl Input {
     /// `begin`: was read already, and comes before the rest.
     pub fn prepare(terminal: bool, begin: Vec<u8>) -> io::Result<Input> {
         if terminal || begin.is_empty() && !is_file(rustix::stdio::stdin()) {
-            return Ok(Input { child: None, to: None, waiting: begin });
+            return Ok(Input { child: None, to: None, waiting: begin, unread: None });
         }
         let (child, to) = pipe_with(PipeFlags::CLOEXEC)?;
         // Only our end: a payload that does not read must not stop us.
         rustix::io::ioctl_fionbio(&to, true)?;
-        Ok(Input { child: Some(child), to: Some(to), waiting: begin })
+        Ok(Input { child: Some(child), to: Some(to), waiting: begin, unread: None })
+    }
+
+    /// As for output.
+    pub fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
+        self.child.as_ref().map_or(Ok(()), |child| handed_over(child, user, group))
     }
 
     pub fn enter_child(&self) {
@@ -49,8 +56,20 @@ impl Input {
     }
 
     pub fn enter_parent(mut self) -> Input {
-        self.child = None;
+        self.unread = self.child.take();
         self
+    }
+
+    /// Puts back what the payload did not read, where that can be done: whoever shares the file goes on from there.
+    pub fn give_back(&self) {
+        let Some(pipe) = &self.unread else { return };
+        if !is_file(rustix::stdio::stdin()) {
+            return;
+        }
+        let left = rustix::io::ioctl_fionread(pipe).unwrap_or_default() + self.waiting.len() as u64;
+        let back = i64::try_from(left).unwrap_or_default();
+        // A file that can't be moved in is one that nobody goes on with.
+        rustix::fs::seek(rustix::stdio::stdin(), rustix::fs::SeekFrom::Current(-back)).unwrap_or_default();
     }
 
     /// What to wait for: a descriptor, and whether to write to it rather than read.

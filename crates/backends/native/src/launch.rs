@@ -100,6 +100,12 @@ pub fn launch(
         Err(failed) => return Err(undo(group, failed)),
     };
     let Blueprint { namespaces, maps, trees, ceiling, processors: _, steps } = blueprint;
+    if let Some((user, its_group)) = &maps
+        && let Err(error) =
+            pumps.give_to(user.outside, its_group.outside).and_then(|()| input.give_to(user.outside, its_group.outside))
+    {
+        return Err(undo(group, cannot("hand its pipes over")(error)));
+    }
     let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
     // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
     let orders = ManuallyDrop::new(Orders { steps, payload, mask, trace });

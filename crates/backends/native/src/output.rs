@@ -22,7 +22,7 @@ struct Pump {
     from: OwnedFd,
     /// The child's end, until the fork.
     child: Option<OwnedFd>,
-    error: bool,
+    of: Stream,
     left: u64,
     outlet: Option<Box<dyn Outlet>>,
     /// What was read last, on its way through the outlet.
@@ -32,6 +32,15 @@ struct Pump {
     /// Of that, how much is.
     taken: usize,
     ended: bool,
+}
+
+/// What comes through one pipe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Output,
+    Error,
+    /// Where both go to the same place, they come in the order in which they were said.
+    Both,
 }
 
 /// A pipe that is ready takes this much without blocking. We must never block: the limits are ours to hold.
@@ -46,23 +55,36 @@ impl Pumps {
         error: Option<Box<dyn Outlet>>,
     ) -> io::Result<Pumps> {
         let mut pumps = Vec::new();
-        let streams = [(false, rustix::stdio::stdout(), output), (true, rustix::stdio::stderr(), error)];
-        for (error, fd, outlet) in streams {
+        let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
+        let streams = match output.is_some() && error.is_some() && are_one(stdout, stderr) {
+            true => vec![(Stream::Both, stdout, output)],
+            false => vec![(Stream::Output, stdout, output), (Stream::Error, stderr, error)],
+        };
+        for (of, fd, outlet) in streams {
             if !terminal && (outlet.is_some() || limit.is_some() || is_file(fd)) {
                 let (from, child) = pipe_with(PipeFlags::CLOEXEC)?;
                 let left = limit.unwrap_or(u64::MAX);
                 let (read, waiting) = (Vec::new(), Vec::new());
                 let child = Some(child);
-                pumps.push(Pump { from, child, error, left, outlet, read, waiting, taken: 0, ended: false });
+                pumps.push(Pump { from, child, of, left, outlet, read, waiting, taken: 0, ended: false });
             }
         }
         Ok(Pumps { pumps, dropped: 0 })
     }
 
+    /// Lets the payload open its output by name, as `/dev/stderr`: a pipe belongs to whoever made it.
+    pub fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
+        self.pumps.iter().filter_map(|pump| pump.child.as_ref()).try_for_each(|child| handed_over(child, user, group))
+    }
+
     pub fn enter_child(&self) {
         for pump in &self.pumps {
             let Some(child) = &pump.child else { continue };
-            let moved = if pump.error { rustix::stdio::dup2_stderr(child) } else { rustix::stdio::dup2_stdout(child) };
+            let moved = match pump.of {
+                Stream::Output => rustix::stdio::dup2_stdout(child),
+                Stream::Error => rustix::stdio::dup2_stderr(child),
+                Stream::Both => rustix::stdio::dup2_stdout(child).and_then(|()| rustix::stdio::dup2_stderr(child)),
+            };
             if moved.is_err() {
                 // Nothing of the payload has run; without its pipe it must not.
                 sys::process::exit(125);
@@ -124,6 +146,17 @@ impl Pumps {
     }
 }
 
+pub fn handed_over(pipe: &OwnedFd, user: u32, group: u32) -> io::Result<()> {
+    let (user, group) = (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
+    Ok(rustix::fs::fchown(pipe, Some(user), Some(group))?)
+}
+
+/// Whether two descriptors lead to the same pipe, file or socket.
+fn are_one(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let place = |fd| rustix::fs::fstat(fd).ok().map(|stat| (stat.st_dev, stat.st_ino));
+    place(one).is_some_and(|place_of_one| Some(place_of_one) == place(other))
+}
+
 /// Signals that mean: stop waiting.
 fn ends(signal: i32) -> bool {
     matches!(signal, 1 | 2 | 3 | 15)
@@ -131,7 +164,7 @@ fn ends(signal: i32) -> bool {
 
 impl Pump {
     fn to(&self) -> BorrowedFd<'static> {
-        if self.error { rustix::stdio::stderr() } else { rustix::stdio::stdout() }
+        if self.of == Stream::Error { rustix::stdio::stderr() } else { rustix::stdio::stdout() }
     }
 
     fn left_over(&self) -> usize {
@@ -181,11 +214,11 @@ impl Pump {
             match rustix::io::write(self.to(), &self.waiting[self.taken..self.taken + now]) {
                 Ok(written) => self.taken += written,
                 Err(Errno::INTR | Errno::AGAIN) => return Ok(()),
-                // The reader has gone. The child is not to be stopped by that; what it still says is dropped.
+                // The reader has gone, so the child's pipe goes too: it hears of that as it would without us.
                 Err(Errno::PIPE) => {
                     *dropped += self.left_over() as u64;
                     self.taken = self.waiting.len();
-                    self.left = 0;
+                    self.ended = true;
                 }
                 Err(error) => return Err(error.into()),
             }

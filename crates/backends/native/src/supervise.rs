@@ -50,6 +50,7 @@ impl model::Sandbox for Supervised {
         let reaped = end(&raised);
         raised.clock.lap("parent: end the namespaces");
         drop(terminal);
+        raised.input.give_back();
         // Signals stay blocked to our end: one that arrives now must not cost the result.
         let drained = raised.pumps.drain(overrun.is_none(), raised.signals.as_fd());
         let elapsed = raised.started.elapsed();

@@ -35,6 +35,10 @@ pub fn scan(matches: &ArgMatches, scans: &dyn Scans) -> u8 {
     if !words::print(text) {
         return NOT_SET_UP;
     }
+    // Nothing found where nothing could be read is no answer.
+    if scanned.files == 0 && !scanned.unread.is_empty() {
+        return NOT_SET_UP;
+    }
     u8::from(!scanned.findings.is_empty())
 }
 

@@ -50,6 +50,7 @@ fn of_command(command: &Simple) -> Vec<Wanted> {
             }
             // Only known when it runs.
             (Origin::File(_), _) | (Origin::Input, Some(_)) => {}
+            (Origin::Input, None) if only_tells(&command.arguments) => {}
             (Origin::Input, None) => found.push(Wanted::Input { language }),
         }
     }
@@ -59,6 +60,12 @@ fn of_command(command: &Simple) -> Vec<Wanted> {
     }
     found.extend(manifests(name, &command.arguments));
     found
+}
+
+/// `python3 --version` reads nothing.
+fn only_tells(arguments: &[Word]) -> bool {
+    let tells = |word: &Word| matches!(word.known(), Some("--version" | "-V" | "--help" | "-h" | "-v" | "-VV"));
+    arguments.iter().any(tells)
 }
 
 /// By the name that the reader of shell has for it.
@@ -170,7 +177,7 @@ mod tests {
     #[test]
     fn code_in_words_is_wanted_in_shells_too() {
         let found = of(&["bash", "-c", "cd x && python3 -c 'import os' && node y.js"]);
-        let texts: Vec<_> = found.iter().filter_map(|wanted| match wanted {
+        let texts = found.iter().filter_map(|wanted| match wanted {
             Wanted::Text { language, text, .. } => Some((*language, text.as_str())),
             _ => None,
         });
@@ -186,6 +193,7 @@ mod tests {
         assert_eq!(of(&["./configure", "--prefix=/x"]), [file("./configure", None)]);
         assert_eq!(of(&["bash"]), [Wanted::Input { language: Some(Language::Shell) }]);
         assert_eq!(of(&["ls", "-la"]), []);
+        assert_eq!(of(&["python3", "--version"]), []);
     }
 
     #[test]

@@ -47,15 +47,52 @@ pub struct Cleaner {
 }
 
 /// What a program that draws has changed, to be put back when it is gone.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Screen {
-    modes: bool,
+    /// Private modes that it set or took back last, by number.
+    modes: std::collections::BTreeMap<Vec<u8>, bool>,
+    /// Another set of letters, keys that say something else, or lines that do not move.
     letters: bool,
+    keys: bool,
+    region: bool,
 }
 
-/// As it was before: the first screen, a cursor that is seen, no reports of the mouse, plain keys and pasting.
-const AS_BEFORE: &[u8] =
-    b"\x1b[?1049l\x1b[?25h\x1b[?7h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b[r\x1b>";
+/// Modes that are set where nobody draws.
+const USUALLY_SET: &[&[u8]] = &[b"7", b"25"];
+/// More are not kept in mind.
+const MOST_MODES: usize = 64;
+
+impl Screen {
+    fn mode(&mut self, numbers: &[u8], set: bool) {
+        for number in numbers.split(|byte| *byte == b';').filter(|number| !number.is_empty() && number.len() < 6) {
+            if self.modes.len() < MOST_MODES || self.modes.contains_key(number) {
+                self.modes.insert(number.to_vec(), set);
+            }
+        }
+    }
+
+    /// As it was before, where it is not so by now.
+    fn put_back(&self, out: &mut Vec<u8>) {
+        if self.letters {
+            out.extend_from_slice(b"\x1b(B\x0f");
+        }
+        for (number, set) in &self.modes {
+            let usual = USUALLY_SET.contains(&number.as_slice());
+            if *set != usual {
+                out.extend_from_slice(b"\x1b[?");
+                out.extend_from_slice(number);
+                out.push(if usual { b'h' } else { b'l' });
+            }
+        }
+        if self.region {
+            // That moves the cursor too, which goes back to where it was.
+            out.extend_from_slice(b"\x1b7\x1b[r\x1b8");
+        }
+        if self.keys {
+            out.extend_from_slice(b"\x1b>");
+        }
+    }
+}
 
 impl Default for Cleaner {
     fn default() -> Cleaner {
@@ -102,14 +139,9 @@ impl Cleaner {
         if self.coloured {
             out.extend_from_slice(b"\x1b[0m");
         }
-        match self.screen {
-            Some(Screen { modes, letters }) => {
-                if letters {
-                    out.extend_from_slice(b"\x1b(B\x0f");
-                }
-                if modes {
-                    out.extend_from_slice(AS_BEFORE);
-                }
+        match &self.screen {
+            Some(screen) => {
+                screen.put_back(out);
                 *self = Cleaner::of_a_screen();
             }
             None => *self = Cleaner::new(),
@@ -129,9 +161,9 @@ impl Cleaner {
                     let is_plain = self.kept == b"(" && byte == b'B';
                     let is_drawn = matches!(self.kept.as_slice(), b"(" | b")") && matches!(byte, b'B' | b'0');
                     self.kept.push(byte);
-                    match self.screen {
+                    match &mut self.screen {
                         Some(screen) if is_drawn => {
-                            self.screen = Some(Screen { letters: true, ..screen });
+                            screen.letters = true;
                             out.push(0x1b);
                             out.extend_from_slice(&self.kept);
                         }
@@ -157,7 +189,7 @@ impl Cleaner {
             // The bell, and another set of letters for lines and corners.
             0x07 if self.screen.is_some() => out.push(byte),
             0x0e | 0x0f if self.screen.is_some() => {
-                self.screen = self.screen.map(|screen| Screen { letters: true, ..screen });
+                self.screen.iter_mut().for_each(|screen| screen.letters = true);
                 out.push(byte);
             }
             byte if PLAIN[usize::from(byte)] => out.push(byte),
@@ -206,7 +238,7 @@ impl Cleaner {
             }
             // Where the cursor is kept, and lines that move.
             b'7' | b'8' | b'M' | b'D' | b'E' | b'=' | b'>' if self.screen.is_some() => {
-                self.screen = Some(Screen { modes: true, ..self.screen.unwrap_or_default() });
+                self.screen.iter_mut().for_each(|screen| screen.keys |= byte == b'=');
                 out.extend_from_slice(&[0x1b, byte]);
                 self.back_to_text();
             }
@@ -229,14 +261,17 @@ impl Cleaner {
             0x20..=0x3f if self.kept.len() < LONGEST => self.kept.push(byte),
             0x40..=0x7e => {
                 let inside = &self.kept[1..];
-                if let Some(screen) = self.screen
+                if let Some(screen) = &mut self.screen
                     && draws(inside, byte)
                 {
                     out.extend_from_slice(b"\x1b[");
                     out.extend_from_slice(inside);
                     out.push(byte);
                     self.coloured |= byte == b'm';
-                    self.screen = Some(Screen { modes: screen.modes || matches!(byte, b'h' | b'l' | b'r'), ..screen });
+                    screen.region |= byte == b'r';
+                    if let (b'h' | b'l', Some(numbers)) = (byte, inside.strip_prefix(b"?")) {
+                        screen.mode(numbers, byte == b'h');
+                    }
                     self.back_to_text();
                 } else if is_harmless(inside, byte) {
                     out.extend_from_slice(b"\x1b[");

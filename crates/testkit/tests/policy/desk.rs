@@ -12,9 +12,6 @@ pub struct Desk {
     pub home: PathBuf,
 }
 
-/// Questions end at once: nobody is here to answer them.
-pub const NOBODY_ANSWERS: &str = "[approvals]\ntimeout = \"1ms\"\n";
-
 impl Desk {
     pub fn of(who: Who) -> Result<Desk, String> {
         let project = Project::new(who).and_then(Project::at_home).map_err(|error| error.to_string())?;
