@@ -125,8 +125,11 @@ const INSTALLERS: &[Installer] = &[
 fn manifests(program: &str, arguments: &[Word]) -> Vec<Wanted> {
     let family = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     let known: Vec<&str> = arguments.iter().filter_map(Word::known).collect();
-    // `-m` says what runs: it counts as the word that it is.
-    let first = known.iter().find(|word| !word.starts_with('-') || **word == "-m").copied().unwrap_or_default();
+    // `-m` says what runs: it counts as the word that it is. What follows an option that sends it elsewhere does not.
+    let sent = |place: usize| place > 0 && SENDS.contains(&known[place - 1]);
+    let first =
+        known.iter().enumerate().find(|(place, word)| **word == "-m" || !word.starts_with('-') && !sent(*place));
+    let first = first.map_or("", |(_, word)| *word);
     let mut found = Vec::new();
     for Installer { programs, words, manifests } in INSTALLERS {
         if !programs.contains(&program) && !programs.contains(&family) {
@@ -142,11 +145,14 @@ fn manifests(program: &str, arguments: &[Word]) -> Vec<Wanted> {
     found
 }
 
+/// Options that are followed by where to work.
+const SENDS: &[&str] = &["-C", "--prefix", "--dir", "--cwd", "--directory", "--manifest-path"];
+
 /// Where it would look: here, where an option sends it, and in folders that it is to install.
 fn folders(words: &[&str]) -> Vec<String> {
     let mut folders = vec![".".to_owned()];
     for (place, word) in words.iter().enumerate() {
-        let sent = matches!(*word, "-C" | "--prefix" | "--dir" | "--cwd" | "--directory" | "--manifest-path" | "-e");
+        let sent = SENDS.contains(word) || *word == "-e";
         let folder = match word.split_once('=') {
             Some(("--prefix" | "--dir" | "--cwd" | "--directory", folder)) => Some(folder),
             _ if sent => words.get(place + 1).copied(),
