@@ -35,7 +35,12 @@ fn names(who: Who) -> Result<(), String> {
         let path = format!("out/{name}");
         let one = list.iter().find(|one| one["path"] == path).ok_or_else(|| format!("no {name:?}"))?;
         let id = one["id"].as_str().ok_or("an id")?;
-        same(bench.get(id)?, name)?;
+        // A name that is made to mislead keeps its file back, and no other does.
+        match one["released"] == true {
+            true => same(bench.get(id)?, name)?,
+            false if name.contains('\u{202e}') && one["rule"].to_string().contains("findings.") => {}
+            false => return Err(format!("withheld: {one}")),
+        }
     }
     let bytes = list.iter().find(|one| one["path"]["bytes"].is_array()).ok_or("no name that is no text")?;
     same(bench.get(bytes["id"].as_str().ok_or("an id")?)?, "bytes")?;

@@ -142,7 +142,11 @@ fn swapped(who: Who) -> Result<(), String> {
     let outcome = std::thread::scope(|scope| {
         let swapping = scope.spawn(swap);
         let mut attack = || -> Result<(), String> {
-            for _ in 0..12 {
+            // At least so often; and until both sides of the coin were seen.
+            for round in 0..600 {
+                if round >= 12 && led_astray > 0 && released > 0 {
+                    break;
+                }
                 // Who reads by the name is led astray: often enough, or this is no attack.
                 led_astray += (0..50).filter(|_| fs::read(&file).is_ok_and(|read| read == SECRET.as_bytes())).count();
                 let handed = bench.run(DIRECT, "true")?;
