@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use code::{Language, Rules, Scanner, Source, Wanted};
@@ -60,6 +60,13 @@ pub struct Begun {
     language: Option<Language>,
 }
 
+impl Begun {
+    /// Nobody looks at the input, and nobody misses it.
+    pub fn unread() -> Begun {
+        Begun { whole: true, ..Begun::default() }
+    }
+}
+
 /// Reads what comes in on standard input, if the command would run that: to its end, or as far as the bounds go.
 pub fn input(request: &Request, facts: &Facts) -> Begun {
     let wanted = code::wanted(&words(request, facts)).into_iter().find_map(|wanted| match wanted {
@@ -102,21 +109,25 @@ fn begun(from: BorrowedFd<'_>) -> (Vec<u8>, bool) {
 
 /// The code that a request would run, as far as its words tell and the host's files say.
 pub fn gather(request: &Request, facts: &Facts, input: &Begun, eyes: &Eyes<'_>) -> Pieces {
-    let words = words(request, facts);
+    of_words(&words(request, facts), &facts.start, input, eyes)
+}
+
+/// The same for the words of a command that would start there.
+pub fn of_words(words: &[String], start: &Path, input: &Begun, eyes: &Eyes<'_>) -> Pieces {
     let mut found = Pieces::default();
     let mut total = 0;
-    for wanted in code::wanted(&words) {
+    for wanted in code::wanted(words) {
         match wanted {
             Wanted::Text { name, language, text } => {
                 found.pieces.push(Piece { name, language, bytes: text.into_bytes() });
             }
             Wanted::File { path, language } => {
-                let opened = eyes.open(&full(facts, &path));
+                let opened = eyes.open(&by_letter(&start.join(&path)));
                 found.read(opened, path, language, &mut total, Missing::Said);
             }
             Wanted::Manifest { folder, name } => {
                 let path = Path::new(&folder).join(name);
-                let opened = eyes.open(&full(facts, &path));
+                let opened = eyes.open(&by_letter(&start.join(&path)));
                 found.read(opened, path.display().to_string(), None, &mut total, Missing::Ignored);
             }
             Wanted::Input { .. } => found.input(input),
@@ -165,6 +176,13 @@ enum Missing {
 }
 
 impl Pieces {
+    /// One file by itself.
+    pub fn of_file(path: &Path, name: String, language: Option<&str>) -> Pieces {
+        let mut found = Pieces::default();
+        found.read(recorded::open(path), name, language.and_then(code::language), &mut 0, Missing::Said);
+        found
+    }
+
     fn input(&mut self, input: &Begun) {
         let Begun { bytes, whole, language } = input;
         if !bytes.is_empty() {
@@ -283,8 +301,4 @@ fn not_scanned(rule: &str, severity: Severity, at: Spot, why: &str) -> Finding {
         at,
         excerpt: String::new(),
     }
-}
-
-fn full(facts: &Facts, path: impl AsRef<Path>) -> PathBuf {
-    by_letter(&facts.start.join(path))
 }

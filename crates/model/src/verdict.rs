@@ -64,6 +64,14 @@ impl Judgement {
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.ruling));
         Judgement { ruling: reasons[0].ruling, reasons }
     }
+
+    /// The same where others have something to say too. It only gets stricter.
+    pub fn with(mut self, more: Vec<Reason>) -> Judgement {
+        self.reasons.extend(more);
+        self.reasons.sort_by_key(|reason| std::cmp::Reverse(reason.ruling));
+        let strictest = self.reasons.iter().map(|reason| reason.ruling).max();
+        Judgement { ruling: strictest.unwrap_or(Ruling::Deny), reasons: self.reasons }
+    }
 }
 
 /// What a policy says to a request.

@@ -6,15 +6,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use model::{
-    Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Outcome, Policies, Principal, Remark,
-    Replay, Resource, Said, SaidLine, Trouble, Trusted, agents,
+    Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Inspected, Outcome, Policies, Principal,
+    Remark, Replay, Resource, Said, SaidLine, Trouble, Trusted, agents,
 };
 use policy::{Owner, Policy};
 
 use super::{Loaded, Trust, code, load, project_files, read_existing, recorded};
+use crate::inspect::{Begun, Eyes, Pieces};
 use crate::survey::by_letter;
 use crate::user::User;
-use crate::{Engine, door};
+use crate::{Engine, door, inspect};
 
 impl Policies for Engine {
     fn check(&self, asked: &Check, agent: Option<&str>, candidate: Option<&Path>) -> Result<Checked, Trouble> {
@@ -22,6 +23,8 @@ impl Policies for Engine {
         let loaded = self.load_here(&here, candidate)?;
         let envelope = here.envelope(asked)?;
         let judgement = loaded.policy.weigh(&envelope);
+        let found = self.look_at_code(asked, &here)?.findings;
+        let judgement = judgement.with(loaded.policy.weigh_findings(&found));
         Ok(Checked { judgement, envelope, revision: loaded.policy.revision })
     }
 
@@ -164,6 +167,23 @@ fn may_trust() -> Result<(), Trouble> {
 }
 
 impl Engine {
+    /// As `run` would look at it, but for what comes in on standard input.
+    fn look_at_code(&self, asked: &Check, here: &Here) -> Result<Inspected, Trouble> {
+        let eyes = Eyes { workspaces: &self.workspaces, kept: None };
+        let of = |words: &[String]| inspect::of_words(words, &here.directory, &Begun::unread(), &eyes);
+        let pieces = match asked {
+            Check::Line(line) => of(&["sh".to_owned(), "-c".to_owned(), line.clone()]),
+            Check::Words(words) => {
+                of(&words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
+            }
+            Check::Code { file, language } => {
+                Pieces::of_file(&here.full(file), file.display().to_string(), language.as_deref())
+            }
+            Check::Read(_) | Check::Write(_) | Check::Commit(_) | Check::Host { .. } => return Ok(Inspected::default()),
+        };
+        pieces.scan()
+    }
+
     fn load_here(&self, here: &Here, candidate: Option<&Path>) -> Result<Loaded, Trouble> {
         let candidate = candidate.map(|file| here.full(file));
         load(&self.languages, &here.user, &here.folders, candidate.as_deref()).map_err(trouble)

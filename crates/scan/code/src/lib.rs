@@ -51,4 +51,4 @@ pub use language::Language;
 pub use load::Wrong;
 pub use rules::{Listed, Rules};
 pub use scan::{Scanned, Scanner, Source};
-pub use wanted::{Wanted, wanted};
+pub use wanted::{Wanted, language, wanted};

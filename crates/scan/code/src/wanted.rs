@@ -68,8 +68,8 @@ fn only_tells(arguments: &[Word]) -> bool {
     arguments.iter().any(tells)
 }
 
-/// By the name that the reader of shell has for it.
-fn language(name: &str) -> Option<Language> {
+/// By the name that policies, and the reader of shell, have for it.
+pub fn language(name: &str) -> Option<Language> {
     match name {
         "node" => Some(Language::JavaScript),
         name => Language::named(name),

@@ -51,6 +51,13 @@ fn denied(who: Who) -> Result<(), String> {
             return Err(format!("it is not said what would help: {said:?}"));
         }
     }
+    // Whoever asks first hears the same.
+    for words in
+        [&["check", "--code", "theft.py"][..], &["check", "sh theft.sh"], &["check", "--", "python3", "theft.py"]]
+    {
+        desk.expect(words, 2, "")?;
+    }
+    desk.expect(&["check", "--code", "honest.py"], 0, "")?;
     // The control: its harmless twin runs.
     desk.expect(&["run", "--", "/usr/bin/python3", "honest.py"], 0, "")?;
     desk.expect(&["run", "--", "/usr/bin/python3", "-c", HONEST], 0, "").map(|_| ())
