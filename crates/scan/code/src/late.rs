@@ -5,6 +5,7 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use crate::evaluate::{Evaluator, Piece};
+use crate::grammar::Role;
 use crate::value::{Item, Labels, Value};
 use crate::{Language, bound, fold, names};
 
@@ -173,6 +174,16 @@ impl<'t> Evaluator<'_, 't> {
             }
             None => made,
         }
+    }
+
+    /// The module that a callback is handed: `import("child_process").then(it => …)`.
+    pub fn module_brought(&self) -> Option<Rc<str>> {
+        let around: Vec<(Role, usize)> = self.around().take(2).collect();
+        let [(Role::Arguments, from), (Role::Call, call)] = around.as_slice() else { return None };
+        let is_meant = matches!(self.language, Language::JavaScript | Language::TypeScript | Language::Tsx);
+        let callee = self.open_entries(*call, *from).first().filter(|_| is_meant)?;
+        let module = callee.value.name().strip_suffix(".then")?;
+        (!module.ends_with(')') && module != "~").then(|| Rc::from(module))
     }
 
     /// `Command::new("sh").arg("-c").arg(…)`: the words of a command grow call by call.

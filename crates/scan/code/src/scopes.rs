@@ -100,6 +100,16 @@ impl<'t> Evaluator<'_, 't> {
         }
     }
 
+    /// `text += part` in a callback changes the variable of the function around it.
+    pub fn reaches_outer(&mut self, target: Node<'t>, labels: Labels) {
+        let name = self.text_of(target);
+        if labels != 0
+            && let Some(outer) = self.scopes.iter_mut().rev().skip(1).find_map(|scope| scope.get_mut(name))
+        {
+            outer.labels |= labels;
+        }
+    }
+
     pub fn set_outermost(&mut self, name: &str, value: Value) {
         if let Some(scope) = self.scopes.first_mut() {
             scope.insert(Rc::from(bounded(name)), value);
@@ -159,6 +169,11 @@ impl<'t> Evaluator<'_, 't> {
             }
         }
         self.functions.entry(name.clone()).or_default();
+        if let Some(module) = self.module_brought().filter(|_| named.is_none())
+            && let Some(summary) = self.functions.get_mut(&name)
+        {
+            summary.module = Some(module);
+        }
         if brought != 0
             && let Some(summary) = self.functions.get_mut(&name)
         {
@@ -172,14 +187,19 @@ impl<'t> Evaluator<'_, 't> {
         self.within.push(name);
         self.scopes.push(HashMap::new());
         if let Some(one) = node.child_by_field_name("parameter") {
-            let given = self.given(0);
-            self.bind(one, Value { labels: given, ..Value::default() });
+            let value = self.first_given();
+            self.bind(one, value);
         }
         // `x -> …` has its only parameter in the place of the list.
         if let Some(one) = node.child_by_field_name("parameters").filter(|one| one.kind() == "identifier") {
-            let given = self.given(0);
-            self.bind(one, Value { labels: given, ..Value::default() });
+            let value = self.first_given();
+            self.bind(one, value);
         }
+    }
+
+    fn first_given(&self) -> Value {
+        let module = self.within.last().and_then(|name| self.functions.get(name)?.module.clone());
+        Value { name: module, labels: self.given(0), ..Value::default() }
     }
 
     fn given(&self, place: usize) -> Labels {
@@ -209,11 +229,12 @@ impl<'t> Evaluator<'_, 't> {
                 continue;
             }
             let labels = self.given(place) | crate::names::handed(self.language, &name, place);
+            let value = if place == 0 { self.first_given() } else { Value::default() }.labelled(labels);
             place += 1;
             if child.kind().contains("pattern") && child.kind() != "assignment_pattern" {
-                self.bind(child, Value { labels, ..Value::default() });
+                self.bind(child, value);
             } else {
-                self.set(&name, Value { labels, ..Value::default() });
+                self.set(&name, value);
             }
         }
     }
