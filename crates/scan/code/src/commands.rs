@@ -196,12 +196,15 @@ fn labels_of(simple: &Simple, known: &HashMap<String, Labels>) -> Labels {
     labels
 }
 
+/// A path as it is compared: without quotes, and without the folder that we are in.
+fn bare(path: &str) -> &str {
+    path.trim_matches('"').trim_start_matches("./")
+}
+
 /// Is the program, or the script that it reads, a file that was fetched before?
 fn runs_fetched(simple: &Simple, known: &HashMap<String, Labels>) -> bool {
-    let is_fetched = |path: &str| {
-        let bare = |path: &str| path.trim_matches('"').trim_start_matches("./").to_owned();
-        known.iter().any(|(name, of)| of & NETWORK != 0 && bare(name) == bare(path) && !path.is_empty())
-    };
+    let is_fetched =
+        |path: &str| known.iter().any(|(name, of)| of & NETWORK != 0 && bare(name) == bare(path) && !path.is_empty());
     let is_variable = |path: &str| {
         let name = path.trim_matches('"').trim_start_matches(['$', '{']).trim_end_matches('}');
         path.contains('$') && known.get(path).or_else(|| known.get(name)).is_some_and(|of| of & NETWORK != 0)

@@ -146,7 +146,10 @@ impl<'t> Evaluator<'_, 't> {
             "getattr" | "Reflect.get" | "operator.attrgetter" => {
                 if let (Some(object), Some(member)) = (first, rest.first().and_then(|item| item.value.exact())) {
                     let (object, member) = (object.clone(), member.to_owned());
-                    self.called(name, items, node, labels);
+                    // `getattr(os, "O_BINARY", 0)` asks for a constant: nothing that could be called.
+                    if member.bytes().any(|byte| byte.is_ascii_lowercase()) {
+                        self.called(name, items, node, labels);
+                    }
                     return self.member(&object, &member, node);
                 }
             }

@@ -9,9 +9,11 @@ use crate::evaluate::Evaluator;
 use crate::value::{FILE, Item, Labels, NETWORK, Value, WRITTEN};
 
 /// Files that are followed, of one program.
-const FILES: usize = 64;
+const FILES: usize = 16;
 /// How much of a call is looked at for their names.
 const LONGEST_CALL: usize = 4096;
+/// How much of all calls of one program is looked at, each file counted: what is hostile costs no more.
+const LOOKED_AT: usize = 256 << 20;
 
 #[derive(Default)]
 pub(crate) struct Saved {
@@ -20,6 +22,7 @@ pub(crate) struct Saved {
     variables: Vec<(Option<Rc<str>>, String)>,
     /// Something from the network was put into one of them.
     is_fetched: bool,
+    looked_at: usize,
 }
 
 impl<'t> Evaluator<'_, 't> {
@@ -60,7 +63,7 @@ impl<'t> Evaluator<'_, 't> {
     }
 
     /// What a call is given, if a file is named in it that holds what was fetched: then so marked.
-    pub fn given_saved(&self, items: &[Item], node: Node<'_>) -> Option<Vec<Item>> {
+    pub fn given_saved(&mut self, items: &[Item], node: Node<'_>) -> Option<Vec<Item>> {
         if !self.saved.is_fetched || items.is_empty() {
             return None;
         }
@@ -70,6 +73,12 @@ impl<'t> Evaluator<'_, 't> {
             end -= 1;
         }
         let written = &written[..end];
+        let files = self.saved.paths.len() + self.saved.variables.len();
+        self.saved.looked_at = self.saved.looked_at.saturating_add(files.saturating_mul(end));
+        if self.saved.looked_at > LOOKED_AT {
+            self.found.left.too_many = true;
+            return None;
+        }
         let within = self.within.first();
         let by_path = self.saved.paths.iter().any(|path| {
             holds(written, path, b"")
