@@ -112,6 +112,7 @@ impl<'t> Evaluator<'_, 't> {
         };
         let mut made = self.invoked(&name, &base, &items, node, labels);
         self.grown_command(&name, &base, &items, node, &mut made);
+        self.collects(&name, &items, node);
         made
     }
 

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use crate::Language;
 use crate::evaluate::Evaluator;
-use crate::value::{Labels, Value, bounded};
+use crate::value::{Item, Labels, NETWORK, SECRET, Value, bounded};
 
 impl<'t> Evaluator<'_, 't> {
     /// Names get values: one, or parts of one. Bounded, and without recursion.
@@ -107,6 +107,19 @@ impl<'t> Evaluator<'_, 't> {
             && let Some(outer) = self.scopes.iter_mut().rev().skip(1).find_map(|scope| scope.get_mut(name))
         {
             outer.labels |= labels;
+        }
+    }
+
+    /// `parts.push(part)`: a list comes from where its parts come from.
+    pub fn collects(&mut self, name: &str, items: &[Item], node: Node<'t>) {
+        let labels = items.iter().fold(0, |all, item| all | item.value.labels) & (NETWORK | SECRET);
+        let is_meant = matches!(name.rsplit('.').next(), Some("push" | "append" | "extend" | "unshift"));
+        let object = node.child_by_field_name("function").and_then(|function| function.named_child(0));
+        if let Some(object) = object.filter(|object| labels != 0 && is_meant && object.kind() == "identifier") {
+            let list = self.text_of(object);
+            if let Some(list) = self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(list)) {
+                list.labels |= labels;
+            }
         }
     }
 
