@@ -79,8 +79,11 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
     if needle.is_empty() || needle == ":" {
         return None;
     }
-    let argument = simple.arguments.first().map(|word| word.text().chars().take(12).collect::<String>());
-    for start in [cursor, 0] {
+    // Lines that begin alike are told apart by what comes later; a word may be written otherwise than it is read.
+    let arguments: Vec<String> =
+        simple.arguments.iter().take(4).map(|word| word.text().chars().take(40).collect()).collect();
+    let first: Vec<String> = arguments.iter().take(1).map(|word| word.chars().take(12).collect()).collect();
+    for (start, arguments) in [(cursor, &arguments), (cursor, &first), (0, &first)] {
         let mut from = start;
         while let Some(at) = text.get(from..).and_then(|rest| rest.find(needle)).map(|at| at + from) {
             *looking = looking.checked_sub(at - from + needle.len())?;
@@ -89,7 +92,7 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
                 |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"_-.".contains(byte));
             let is_word = bare(text.as_bytes().get(end)) && (at == 0 || bare(text.as_bytes().get(at - 1)));
             let line_end = text[end..].find('\n').map_or(text.len(), |length| end + length);
-            let fits = argument.as_ref().is_none_or(|argument| text[end..line_end].contains(argument.as_str()));
+            let fits = arguments.iter().all(|argument| text[end..line_end].contains(argument.as_str()));
             if is_word && fits {
                 return Some(at);
             }
