@@ -9,7 +9,7 @@ use crate::grammar::{Role, field};
 use crate::limits::{FINDINGS, PIECES};
 use crate::rule::Kind;
 use crate::rules::{Entry, Which};
-use crate::value::{Item, Labels, Value, bounded};
+use crate::value::{FILE, Item, Labels, Value, WRITTEN, bounded};
 use crate::{Language, bound, fold, names};
 
 /// What a call gives back has nothing to do with what it is given.
@@ -112,6 +112,7 @@ impl<'t> Evaluator<'_, 't> {
         };
         let mut made = self.invoked(&name, &base, &items, node, labels);
         self.grown_command(&name, &base, &items, node, &mut made);
+        self.collects(&name, &items, node);
         made
     }
 
@@ -144,13 +145,17 @@ impl<'t> Evaluator<'_, 't> {
             _ => labels,
         };
         let given = items.iter().fold(labels, |all, item| all | item.value.labels);
+        self.fills(given | base.labels);
+        let marked = self.given_saved(items, node);
         let mut known = Vec::new();
         self.rules.of_name(self.language, "", &name, &mut known);
         let mut back: Labels = if TELLS_NOTHING.contains(&name.as_str()) { 0 } else { given };
         for entry in known {
             match entry {
                 Entry::Rule(place) => {
-                    if bound::fits(self.rules, place, items, base) {
+                    if !names::is_excepted(&name, &self.rules.rule(place).when.names)
+                        && bound::fits(self.rules, place, marked.as_deref().unwrap_or(items), base)
+                    {
                         self.hit(place, node);
                     }
                 }
@@ -158,9 +163,16 @@ impl<'t> Evaluator<'_, 't> {
                     let origin = self.rules.origin(place);
                     if (origin.from == 0 || origin.from & given != 0)
                         && (origin.matches.is_empty()
-                            || items.iter().any(|item| self.rules.origin_fits(place, &bound::shown(&item.value))))
+                            || items.iter().any(|item| self.rules.origin_fits(place, &bound::shown(&item.value)))
+                            || base.text.is_some() && self.rules.origin_fits(place, &bound::shown(base)))
                     {
                         back |= origin.label;
+                        if origin.label & (FILE | WRITTEN) != 0 {
+                            // `urlretrieve(address, path)`: an address is no file.
+                            let is_filled = origin.label & WRITTEN != 0;
+                            let skipped = usize::from(is_filled && origin.from == 0 && items.len() > 1);
+                            self.saves(items, skipped, base, node, is_filled);
+                        }
                     }
                 }
                 Entry::Runs(place) => self.runs(place, items, node),
@@ -306,6 +318,10 @@ impl<'t> Evaluator<'_, 't> {
         {
             return part.clone();
         }
+        // Whichever class it is: it is reached through a chain of them.
+        if ["__bases__", "__mro__", ".mro()"].iter().any(|chain| object.name().ends_with(chain)) {
+            return Value::named("~.__base__");
+        }
         let Some(text) = key.exact().map(str::to_owned) else {
             let labels = object.labels;
             let made = self.called("[]", &[], node, 0);
@@ -415,9 +431,11 @@ impl<'t> Evaluator<'_, 't> {
     pub fn brought(&mut self) -> Labels {
         let around: Vec<(Role, usize)> = self.around().take(2).collect();
         let (mut labels, mut name, mut given) = (0, String::new(), 0);
+        let mut shown: Vec<Vec<u8>> = Vec::new();
         match around.as_slice() {
             [(Role::Arguments, from), (Role::Call | Role::New, call)] => {
                 given = self.entries(*from).iter().fold(0, |all, entry| all | entry.value.labels);
+                shown = self.entries(*from).iter().take(4).map(|entry| bound::shown(&entry.value)).collect();
                 if let Some(callee) = self.open_entries(*call, *from).first() {
                     labels = callee.value.labels;
                     name = callee.value.name().to_owned();
@@ -436,7 +454,8 @@ impl<'t> Evaluator<'_, 't> {
         for entry in known {
             if let Entry::Origin(place) = entry {
                 let origin = self.rules.origin(place);
-                if origin.from == 0 || origin.from & (given | labels) != 0 {
+                let fits = origin.matches.is_empty() || shown.iter().any(|text| self.rules.origin_fits(place, text));
+                if fits && (origin.from == 0 || origin.from & (given | labels) != 0) {
                     labels |= origin.label;
                 }
             }

@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
-use shell::{Reading, Simple};
+use shell::{Origin, Reading, Script, Simple, Word};
 
 use crate::evaluate::{Evaluated, Hit, Piece};
 use crate::limits::{FINDINGS, PIECES};
 use crate::rules::{Entry, Rules, Which};
-use crate::value::{CREDENTIAL_PATH, DECODED, Labels, SECRET};
-use crate::{Language, credentials};
+use crate::value::{CREDENTIAL_PATH, DECODED, Labels, NETWORK, SECRET, WRITTEN};
+use crate::{Language, credentials, one_liners};
 
 const ENVIRONMENT: Labels = 1 << 2;
-const NETWORK: Labels = 1 << 4;
 
 /// Programs that only say something of what they are given.
 const LOOKERS: &[&str] = &[
@@ -80,8 +79,11 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
     if needle.is_empty() || needle == ":" {
         return None;
     }
-    let argument = simple.arguments.first().map(|word| word.text().chars().take(12).collect::<String>());
-    for start in [cursor, 0] {
+    // Lines that begin alike are told apart by what comes later; a word may be written otherwise than it is read.
+    let arguments: Vec<String> =
+        simple.arguments.iter().take(4).map(|word| word.text().chars().take(40).collect()).collect();
+    let first: Vec<String> = arguments.iter().take(1).map(|word| word.chars().take(12).collect()).collect();
+    for (start, arguments) in [(cursor, &arguments), (cursor, &first), (0, &first)] {
         let mut from = start;
         while let Some(at) = text.get(from..).and_then(|rest| rest.find(needle)).map(|at| at + from) {
             *looking = looking.checked_sub(at - from + needle.len())?;
@@ -90,7 +92,7 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
                 |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"_-.".contains(byte));
             let is_word = bare(text.as_bytes().get(end)) && (at == 0 || bare(text.as_bytes().get(at - 1)));
             let line_end = text[end..].find('\n').map_or(text.len(), |length| end + length);
-            let fits = argument.as_ref().is_none_or(|argument| text[end..line_end].contains(argument.as_str()));
+            let fits = arguments.iter().all(|argument| text[end..line_end].contains(argument.as_str()));
             if is_word && fits {
                 return Some(at);
             }
@@ -102,7 +104,7 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
 }
 
 fn judge(text: &str, placed: &[(usize, &Simple)], rules: &Rules, found: &mut Evaluated) {
-    let mut known: HashMap<String, Labels> = HashMap::new();
+    let mut known: HashMap<String, Labels> = loops(text);
     // Commands of one logical line, in order.
     let mut place = 0;
     let mut by_place: Vec<(usize, &Simple)> = placed.to_vec();
@@ -116,10 +118,17 @@ fn judge(text: &str, placed: &[(usize, &Simple)], rules: &Rules, found: &mut Eva
             .max(place + 1);
         let line = &text[from..to];
         let flows = line.contains('|') || line.contains("$(") || line.contains('`') || line.contains("<(");
-        let own: Vec<Labels> = by_place[place..end].iter().map(|(_, simple)| labels_of(simple, &known)).collect();
+        let mut own: Vec<Labels> = Vec::new();
+        for (_, simple) in &by_place[place..end] {
+            let labels = labels_of(simple, &known);
+            // A later command of the same line may use what this one fills.
+            keep(simple, labels, labels, &mut known);
+            own.push(labels);
+        }
         let all = own.iter().fold(0, |all, labels| all | labels);
         for ((at, simple), own) in by_place[place..end].iter().zip(&own) {
-            let labels = if flows { all } else { *own };
+            // Only the command itself runs a file.
+            let labels = if flows { all & !WRITTEN | own & WRITTEN } else { *own };
             ask(*at, simple, labels, line, rules, found);
             if labels != 0 {
                 keep(simple, labels, *own, &mut known);
@@ -184,12 +193,112 @@ fn labels_of(simple: &Simple, known: &HashMap<String, Labels>) -> Labels {
             }
         }
     }
+    if runs_fetched(simple, known) {
+        labels |= WRITTEN;
+    }
     labels
+}
+
+/// A path as it is compared: without quotes, and without the folder that we are in.
+fn bare(path: &str) -> &str {
+    path.trim_matches('"').trim_start_matches("./")
+}
+
+/// Is the program, or the script that it reads, a file that was fetched before?
+fn runs_fetched(simple: &Simple, known: &HashMap<String, Labels>) -> bool {
+    let is_fetched =
+        |path: &str| known.iter().any(|(name, of)| of & NETWORK != 0 && bare(name) == bare(path) && !path.is_empty());
+    let is_variable = |path: &str| {
+        let name = path.trim_matches('"').trim_start_matches(['$', '{']).trim_end_matches('}');
+        path.contains('$') && known.get(path).or_else(|| known.get(name)).is_some_and(|of| of & NETWORK != 0)
+    };
+    let program = simple.program.text();
+    // What has no folder is looked up where the system keeps programs.
+    if program.contains('/') && is_fetched(program) || is_variable(program) {
+        return true;
+    }
+    let script = match &simple.script {
+        Some(Script { origin: Origin::File(word), .. }) => Some(word.text()),
+        Some(Script { origin: Origin::Input, .. }) => simple.reads.first().map(Word::text),
+        // A word that is not known might be an option: then no script is told.
+        None if matches!(simple.name(), Some("source" | "." | "sh" | "bash" | "zsh" | "dash" | "ksh" | "python3")) => {
+            simple.arguments.first().map(Word::text)
+        }
+        None => None,
+    };
+    script.is_some_and(|path| is_fetched(path) || is_variable(path))
+}
+
+/// Where `curl` and `wget` put what they fetch.
+fn fetched_to(simple: &Simple) -> Vec<String> {
+    let is_curl = simple.name() == Some("curl");
+    let mut files = Vec::new();
+    let (mut address, mut is_named) = (None, false);
+    let mut words = simple.arguments.iter().map(Word::text);
+    while let Some(word) = words.next() {
+        let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        if let Some(file) = word
+            .strip_prefix("--output=")
+            .or_else(|| word.strip_prefix("--output-document="))
+            .or_else(|| word.strip_prefix(if is_curl { "-o" } else { "-O" }).filter(|file| !file.is_empty()))
+        {
+            files.push(file.to_owned());
+        } else if matches!(word, "--output" | "--output-document")
+            || letters.is_some_and(|letters| letters.ends_with(if is_curl { 'o' } else { 'O' }))
+        {
+            files.extend(words.next().map(str::to_owned));
+        } else if word == "--remote-name" || is_curl && letters.is_some_and(|letters| letters.contains('O')) {
+            is_named = true;
+        } else if !word.starts_with('-') {
+            address = Some(word);
+        }
+    }
+    if (is_named || !is_curl) && files.is_empty() {
+        let last = address.and_then(|address| address.split(['?', '#']).next()?.rsplit('/').next());
+        files.extend(last.filter(|name| !name.is_empty()).map(str::to_owned));
+    }
+    files.retain(|file| file != "-" && file != "/dev/null" && !file.is_empty());
+    files
+}
+
+/// Variables of loops over files in which secrets lie: `for f in ~/.ssh/id_*`.
+fn loops(text: &str) -> HashMap<String, Labels> {
+    let mut known = HashMap::new();
+    for (at, _) in text.match_indices("for ").take(256) {
+        let rest: &str = text[at + 4..].split(['\n', ';']).next().unwrap_or("");
+        if let Some((name, words)) = rest.split_once(" in ")
+            && name.len() < 64
+            && name.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && words
+                .split_whitespace()
+                .take(64)
+                .any(|word| credentials::path(word.trim_matches(['"', '\'']).as_bytes()))
+            && known.len() < 64
+        {
+            known.insert(name.trim().to_owned(), SECRET | CREDENTIAL_PATH);
+        }
+    }
+    known
 }
 
 /// Files that a command fills.
 fn keep(simple: &Simple, labels: Labels, own: Labels, known: &mut HashMap<String, Labels>) {
     if known.len() > 64 {
+        return;
+    }
+    if matches!(simple.name(), Some("curl" | "wget")) {
+        for file in fetched_to(simple) {
+            *known.entry(file).or_default() |= NETWORK;
+        }
+    }
+    // A fetched file is the same under another name.
+    if matches!(simple.name(), Some("mv" | "cp" | "ln" | "install"))
+        && let Some((target, sources)) = simple.arguments.split_last()
+        && sources.iter().any(|source| known.get(source.text()).is_some_and(|of| of & NETWORK != 0))
+    {
+        *known.entry(target.text().to_owned()).or_default() |= NETWORK;
+    }
+    if labels == 0 {
         return;
     }
     for word in &simple.writes {
@@ -240,6 +349,23 @@ fn ask(at: usize, simple: &Simple, labels: Labels, line: &str, rules: &Rules, fo
                 || simple.writes.iter().any(|word| rules.fits(place, Which::Writes, word.text().as_bytes())));
         if fits && found.hits.len() < FINDINGS * 4 {
             found.hits.push(Hit { start: at, end, rule: place });
+        }
+    }
+    if let Some(code) = &simple.code
+        && language_of(code.language).is_none()
+        && code.language != "shell"
+    {
+        for line in one_liners::lines(&code.text) {
+            if found.pieces.len() < PIECES {
+                let bytes = line.into_bytes();
+                found.pieces.push(Piece {
+                    bytes,
+                    language: Some(Language::Shell),
+                    via: "shell",
+                    start: at,
+                    words: None,
+                });
+            }
         }
     }
     if let Some(code) = &simple.code

@@ -8,6 +8,7 @@ use tree_sitter::{Node, Tree};
 use crate::grammar::{Grammar, Role, field};
 use crate::limits::{DEEPEST, NODES, ROUNDS, TEXTS};
 use crate::rules::Rules;
+use crate::saved::Saved;
 use crate::value::{CREDENTIAL_PATH, Item, Labels, Value, bounded};
 use crate::{Language, credentials, escapes, imports};
 
@@ -52,6 +53,8 @@ pub(crate) struct Evaluated {
 pub(crate) struct Summary {
     pub given: Vec<Labels>,
     pub back: Labels,
+    /// A module that it is handed: `import("a").then(a => …)`.
+    pub module: Option<Rc<str>>,
 }
 
 pub(crate) struct Entry<'t> {
@@ -90,6 +93,7 @@ pub(crate) struct Evaluator<'a, 't> {
     pub missing: std::collections::HashSet<Rc<str>>,
     /// The objects of members that were just looked at, by node: the call around one asks for it.
     pub members: HashMap<usize, Value>,
+    pub saved: Saved,
 }
 
 pub(crate) fn tree(
@@ -115,6 +119,7 @@ pub(crate) fn tree(
         earlier: HashMap::new(),
         missing: std::collections::HashSet::new(),
         members: HashMap::new(),
+        saved: Saved::default(),
     };
     for _ in 0..ROUNDS {
         evaluator.changed = false;
@@ -406,6 +411,8 @@ impl<'a, 't> Evaluator<'a, 't> {
                 (Some(left), Some(right)) => Value::of_number(left.wrapping_sub(right)),
                 _ => Value { labels: left.labels | right.labels, ..Value::default() },
             },
+            // Flags: `PROT_READ | PROT_EXEC`.
+            "|" => left.with_flag(right),
             "<<" => Value { labels: left.labels | right.labels, ..Value::default() },
             "||" | "??" | "or" | "&&" | "and" => left.or(right),
             // Comparisons tell little of what is compared.
@@ -424,6 +431,9 @@ impl<'a, 't> Evaluator<'a, 't> {
             false => last.value.clone(),
         };
         self.bind(target, value.clone());
+        if extends && target.kind() == "identifier" {
+            self.reaches_outer(target, value.labels);
+        }
         value
     }
 

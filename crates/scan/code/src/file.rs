@@ -36,7 +36,7 @@ pub struct WrittenRule {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct WrittenWhen {
-    /// Names of functions: `os.system`, `subprocess.*`, `*.execute`.
+    /// Names of functions: `os.system`, `subprocess.*`, `*.execute`; `!console.*` is not meant, whatever else is.
     pub call: Vec<String>,
     /// Names of modules; what lies within counts, too.
     pub import: Vec<String>,
@@ -107,6 +107,7 @@ pub const LANGUAGES: &[&str] =
 /// The labels, in the order of their bits.
 pub const LABELS: &[&str] = &[
     "credential-path", "secret", "environment", "variable", "network", "decoded", "input", "socket", "written", "file",
+    "tree",
 ];
 pub const SEVERITIES: &[&str] = &["low", "medium", "high", "critical"];
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use crate::evaluate::{Evaluator, Piece};
+use crate::grammar::Role;
 use crate::value::{Item, Labels, Value};
 use crate::{Language, bound, fold, names};
 
@@ -145,7 +146,10 @@ impl<'t> Evaluator<'_, 't> {
             "getattr" | "Reflect.get" | "operator.attrgetter" => {
                 if let (Some(object), Some(member)) = (first, rest.first().and_then(|item| item.value.exact())) {
                     let (object, member) = (object.clone(), member.to_owned());
-                    self.called(name, items, node, labels);
+                    // `getattr(os, "O_BINARY", 0)` asks for a constant: nothing that could be called.
+                    if member.bytes().any(|byte| byte.is_ascii_lowercase()) {
+                        self.called(name, items, node, labels);
+                    }
                     return self.member(&object, &member, node);
                 }
             }
@@ -173,6 +177,16 @@ impl<'t> Evaluator<'_, 't> {
             }
             None => made,
         }
+    }
+
+    /// The module that a callback is handed: `import("child_process").then(it => …)`.
+    pub fn module_brought(&self) -> Option<Rc<str>> {
+        let around: Vec<(Role, usize)> = self.around().take(2).collect();
+        let [(Role::Arguments, from), (Role::Call, call)] = around.as_slice() else { return None };
+        let is_meant = matches!(self.language, Language::JavaScript | Language::TypeScript | Language::Tsx);
+        let callee = self.open_entries(*call, *from).first().filter(|_| is_meant)?;
+        let module = callee.value.name().strip_suffix(".then")?;
+        (!module.ends_with(')') && module != "~").then(|| Rc::from(module))
     }
 
     /// `Command::new("sh").arg("-c").arg(…)`: the words of a command grow call by call.

@@ -49,6 +49,14 @@ pub(crate) fn canonical(language: Language, name: &str) -> Cow<'_, str> {
     renamed.map_or(name, Cow::Owned)
 }
 
+/// Does a rule say `!name` of it: not this one?
+pub(crate) fn is_excepted(name: &str, patterns: &[std::borrow::Cow<'static, str>]) -> bool {
+    patterns.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    })
+}
+
 /// What parameters hold by habit of the language's frameworks.
 pub(crate) fn handed(language: Language, name: &str, place: usize) -> Labels {
     let is_request = match language {

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use crate::Language;
 use crate::evaluate::Evaluator;
-use crate::value::{Labels, Value, bounded};
+use crate::value::{Item, Labels, NETWORK, SECRET, Value, bounded};
 
 impl<'t> Evaluator<'_, 't> {
     /// Names get values: one, or parts of one. Bounded, and without recursion.
@@ -100,6 +100,29 @@ impl<'t> Evaluator<'_, 't> {
         }
     }
 
+    /// `text += part` in a callback changes the variable of the function around it.
+    pub fn reaches_outer(&mut self, target: Node<'t>, labels: Labels) {
+        let name = self.text_of(target);
+        if labels != 0
+            && let Some(outer) = self.scopes.iter_mut().rev().skip(1).find_map(|scope| scope.get_mut(name))
+        {
+            outer.labels |= labels;
+        }
+    }
+
+    /// `parts.push(part)`: a list comes from where its parts come from.
+    pub fn collects(&mut self, name: &str, items: &[Item], node: Node<'t>) {
+        let labels = items.iter().fold(0, |all, item| all | item.value.labels) & (NETWORK | SECRET);
+        let is_meant = matches!(name.rsplit('.').next(), Some("push" | "append" | "extend" | "unshift"));
+        let object = node.child_by_field_name("function").and_then(|function| function.named_child(0));
+        if let Some(object) = object.filter(|object| labels != 0 && is_meant && object.kind() == "identifier") {
+            let list = self.text_of(object);
+            if let Some(list) = self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(list)) {
+                list.labels |= labels;
+            }
+        }
+    }
+
     pub fn set_outermost(&mut self, name: &str, value: Value) {
         if let Some(scope) = self.scopes.first_mut() {
             scope.insert(Rc::from(bounded(name)), value);
@@ -159,6 +182,11 @@ impl<'t> Evaluator<'_, 't> {
             }
         }
         self.functions.entry(name.clone()).or_default();
+        if let Some(module) = self.module_brought().filter(|_| named.is_none())
+            && let Some(summary) = self.functions.get_mut(&name)
+        {
+            summary.module = Some(module);
+        }
         if brought != 0
             && let Some(summary) = self.functions.get_mut(&name)
         {
@@ -172,14 +200,19 @@ impl<'t> Evaluator<'_, 't> {
         self.within.push(name);
         self.scopes.push(HashMap::new());
         if let Some(one) = node.child_by_field_name("parameter") {
-            let given = self.given(0);
-            self.bind(one, Value { labels: given, ..Value::default() });
+            let value = self.first_given();
+            self.bind(one, value);
         }
         // `x -> …` has its only parameter in the place of the list.
         if let Some(one) = node.child_by_field_name("parameters").filter(|one| one.kind() == "identifier") {
-            let given = self.given(0);
-            self.bind(one, Value { labels: given, ..Value::default() });
+            let value = self.first_given();
+            self.bind(one, value);
         }
+    }
+
+    fn first_given(&self) -> Value {
+        let module = self.within.last().and_then(|name| self.functions.get(name)?.module.clone());
+        Value { name: module, labels: self.given(0), ..Value::default() }
     }
 
     fn given(&self, place: usize) -> Labels {
@@ -209,11 +242,12 @@ impl<'t> Evaluator<'_, 't> {
                 continue;
             }
             let labels = self.given(place) | crate::names::handed(self.language, &name, place);
+            let value = if place == 0 { self.first_given() } else { Value::default() }.labelled(labels);
             place += 1;
             if child.kind().contains("pattern") && child.kind() != "assignment_pattern" {
-                self.bind(child, Value { labels, ..Value::default() });
+                self.bind(child, value);
             } else {
-                self.set(&name, Value { labels, ..Value::default() });
+                self.set(&name, value);
             }
         }
     }

@@ -8,7 +8,12 @@ use crate::limits::{ITEMS, LONGEST_NAME, LONGEST_TEXT};
 pub(crate) type Labels = u16;
 pub(crate) const CREDENTIAL_PATH: Labels = 1;
 pub(crate) const SECRET: Labels = 1 << 1;
+pub(crate) const NETWORK: Labels = 1 << 4;
 pub(crate) const DECODED: Labels = 1 << 5;
+/// A file that holds what was fetched.
+pub(crate) const WRITTEN: Labels = 1 << 8;
+/// A file that is open to be written.
+pub(crate) const FILE: Labels = 1 << 9;
 
 /// Stands in a text for what is not known of it, as in `shell::Code`.
 pub(crate) const HOLE: &str = "…";
@@ -102,6 +107,18 @@ impl Value {
             number: self.number.filter(|number| other.number == Some(*number)),
             labels: self.labels | other.labels,
         }
+    }
+
+    /// Flags that are set together are called by all their names.
+    pub fn with_flag(&self, other: &Value) -> Value {
+        let labels = self.labels | other.labels;
+        let value = match (self.number, other.number, &self.name, &other.name) {
+            (Some(left), Some(right), ..) => Value::of_number(left | right),
+            (_, _, Some(left), Some(right)) => Value::named(&format!("{left}|{right}")),
+            (_, _, Some(name), None) | (_, _, None, Some(name)) => Value::named(name),
+            _ => Value::default(),
+        };
+        value.labelled(labels)
     }
 
     /// One text after another; holes for what is not known.

@@ -124,7 +124,9 @@ const INSTALLERS: &[Installer] = &[
 
 fn manifests(program: &str, arguments: &[Word]) -> Vec<Wanted> {
     let family = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    let known: Vec<&str> = arguments.iter().filter_map(Word::known).collect();
+    // `./lib[dev]` is a pattern to a shell, and an extra to pip: it is taken as it is written.
+    let is_told = |word: &&Word| word.known().is_some() || !word.text().contains(['$', '`', '*', '?', '{', '~']);
+    let known: Vec<&str> = arguments.iter().filter(is_told).map(Word::text).collect();
     // `-m` says what runs: it counts as the word that it is. What follows an option that sends it elsewhere does not.
     let sent = |place: usize| place > 0 && SENDS.contains(&known[place - 1]);
     let first =

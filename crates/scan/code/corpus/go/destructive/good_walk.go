@@ -1,0 +1,13 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	filepath.Walk("build", func(path string, info os.FileInfo, err error) error {
+		os.Remove(path)
+		return nil
+	})
+}

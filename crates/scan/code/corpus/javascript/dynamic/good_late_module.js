@@ -1,0 +1,1 @@
+import('child_process').then(it => console.log(it.execSync('git rev-parse HEAD').toString()));

@@ -1,0 +1,3 @@
+<?php
+file_put_contents('/tmp/words.txt', file_get_contents('https://data.example/words.txt'));
+echo count(file('/tmp/words.txt'));

@@ -1,0 +1,3 @@
+#!/bin/sh
+perl -e 'system("rm -rf build/")'
+awk 'BEGIN { system("mkdir -p out") } { print $1 }' words.txt

@@ -1,0 +1,3 @@
+#!/bin/sh
+ln -s /etc/passwd accounts
+cp /etc/services tests/services

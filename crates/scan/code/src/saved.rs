@@ -1,0 +1,128 @@
+//! What is fetched, saved and run: a file is followed by its path, or by the variable that holds it, since what is put
+//! into it is no longer a value of the program.
+
+use std::rc::Rc;
+
+use tree_sitter::Node;
+
+use crate::evaluate::Evaluator;
+use crate::value::{FILE, Item, Labels, NETWORK, Value, WRITTEN};
+
+/// Files that are followed, of one program.
+const FILES: usize = 16;
+/// How much of a call is looked at for their names.
+const LONGEST_CALL: usize = 4096;
+/// How much of all calls of one program is looked at, each file counted: what is hostile costs no more.
+const LOOKED_AT: usize = 256 << 20;
+
+#[derive(Default)]
+pub(crate) struct Saved {
+    paths: Vec<String>,
+    /// Variables, and the outermost function that they are used in: elsewhere the same name is another thing.
+    variables: Vec<(Option<Rc<str>>, String)>,
+    /// Something from the network was put into one of them.
+    is_fetched: bool,
+    looked_at: usize,
+}
+
+impl<'t> Evaluator<'_, 't> {
+    /// A file that is opened to be written, or (`is_filled`) that what was fetched is put into.
+    /// The first `skipped` arguments are no paths.
+    pub fn saves(&mut self, items: &[Item], skipped: usize, base: &Value, node: Node<'_>, is_filled: bool) {
+        let values = items.iter().skip(skipped).map(|item| &item.value).chain([base]);
+        for path in values.filter(|value| value.labels & NETWORK == 0).filter_map(Value::exact) {
+            let is_path = path.len() > 3 && path.len() < 512 && !path.contains("://") && !path.contains(['\n', ' ']);
+            if is_path && self.saved.paths.len() < FILES && !self.saved.paths.iter().any(|known| known == path) {
+                self.saved.paths.push(path.to_owned());
+            }
+        }
+        let within = self.within.first().cloned();
+        let arguments = node.child_by_field_name("arguments").unwrap_or(node);
+        for (place, item) in items.iter().enumerate().skip(skipped).take(4) {
+            let Some(child) = arguments.named_child(place as u32).filter(|_| item.value.labels & NETWORK == 0) else {
+                continue;
+            };
+            let name = self.text_of(child);
+            let variable = (within.clone(), name.to_owned());
+            if is_name(name) && self.saved.variables.len() < FILES && !self.saved.variables.contains(&variable) {
+                self.saved.variables.push(variable);
+            }
+        }
+        if is_filled {
+            self.fills(FILE | NETWORK);
+        }
+    }
+
+    /// A call that is given a file and what comes from the network puts one into the other.
+    pub fn fills(&mut self, given: Labels) {
+        if given & (FILE | NETWORK) == FILE | NETWORK && !self.saved.is_fetched {
+            self.saved.is_fetched = true;
+            // Functions above may run what is saved below.
+            self.changed = true;
+        }
+    }
+
+    /// What a call is given, if a file is named in it that holds what was fetched: then so marked.
+    pub fn given_saved(&mut self, items: &[Item], node: Node<'_>) -> Option<Vec<Item>> {
+        if !self.saved.is_fetched || items.is_empty() {
+            return None;
+        }
+        let written = self.text_of(node.child_by_field_name("arguments").unwrap_or(node));
+        let mut end = written.len().min(LONGEST_CALL);
+        while !written.is_char_boundary(end) {
+            end -= 1;
+        }
+        let written = &written[..end];
+        let files = self.saved.paths.len() + self.saved.variables.len();
+        self.saved.looked_at = self.saved.looked_at.saturating_add(files.saturating_mul(end));
+        if self.saved.looked_at > LOOKED_AT {
+            self.found.left.too_many = true;
+            return None;
+        }
+        let within = self.within.first();
+        let by_path = self.saved.paths.iter().any(|path| {
+            holds(written, path, b"")
+                || items.iter().any(|item| {
+                    item.value.shown().is_some_and(|text| text.len() < LONGEST_CALL && holds(text, path, b""))
+                })
+        });
+        let is_meant = by_path
+            || self.saved.variables.iter().any(|(of, name)| of.as_ref() == within && holds(written, name, b"-.'\"/"));
+        is_meant.then(|| {
+            let mut marked = items.to_vec();
+            marked.iter_mut().take(1).for_each(|item| item.value.labels |= WRITTEN);
+            marked
+        })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.len() <= 64
+        && text.starts_with(|letter: char| letter.is_ascii_alphabetic() || "_$".contains(letter))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte))
+}
+
+/// Does the word stand in the text, with nothing of a longer word, nor any of `others`, around it?
+fn holds(text: &str, word: &str, others: &[u8]) -> bool {
+    let is_bare = |byte: Option<&u8>| {
+        byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_' && !others.contains(byte))
+    };
+    text.match_indices(word).any(|(at, _)| {
+        let bytes = text.as_bytes();
+        is_bare(at.checked_sub(1).and_then(|before| bytes.get(before))) && is_bare(bytes.get(at + word.len()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds;
+
+    #[test]
+    fn a_word_is_held_only_as_a_whole() {
+        assert!(holds("(p)", "p", b"-"));
+        assert!(holds("chmod +x /tmp/x && /tmp/x", "/tmp/x", b""));
+        for text in ["(path)", "('-p')", "(q)"] {
+            assert!(!holds(text, "p", b"-"), "{text}");
+        }
+    }
+}
