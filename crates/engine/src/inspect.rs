@@ -55,16 +55,19 @@ pub struct Pieces {
 #[derive(Default)]
 pub struct Begun {
     pub bytes: Vec<u8>,
-    /// All of it: nothing follows.
-    whole: bool,
+    follows: Follows,
     language: Option<Language>,
 }
 
-impl Begun {
-    /// Nobody looks at the input, and nobody misses it.
-    pub fn unread() -> Begun {
-        Begun { whole: true, ..Begun::default() }
-    }
+/// What comes after that.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Follows {
+    /// Nobody looked, or somebody types it: that is told, and no more can be said of it.
+    #[default]
+    Unknown,
+    Nothing,
+    /// More than is read before it runs: whoever wants to hide code puts it there.
+    More,
 }
 
 /// Reads what comes in on standard input, if the command would run that: to its end, or as far as the bounds go.
@@ -75,11 +78,15 @@ pub fn input(request: &Request, facts: &Facts) -> Begun {
     });
     let stdin = rustix::stdio::stdin();
     match wanted {
-        Some(language) if !request.terminal && !rustix::termios::isatty(stdin) => {
+        None => Begun::default(),
+        Some(_) if rustix::termios::isatty(stdin) => Begun::default(),
+        // Through a terminal of its own nothing can be put first, so nothing is read.
+        Some(_) if request.terminal => Begun { follows: Follows::More, ..Begun::default() },
+        Some(language) => {
             let (bytes, whole) = begun(stdin);
-            Begun { bytes, whole, language }
+            let follows = if whole { Follows::Nothing } else { Follows::More };
+            Begun { bytes, follows, language }
         }
-        _ => Begun::default(),
     }
 }
 
@@ -99,7 +106,8 @@ fn begun(from: BorrowedFd<'_>) -> (Vec<u8>, bool) {
         }
         bytes.reserve(64 << 10);
         match rustix::io::read(from, spare_capacity(&mut bytes)) {
-            Ok(0) => return (bytes, true),
+            // Closed is empty, too.
+            Ok(0) | Err(Errno::BADF) => return (bytes, true),
             Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => return (bytes, false),
         }
@@ -184,15 +192,15 @@ impl Pieces {
     }
 
     fn input(&mut self, input: &Begun) {
-        let Begun { bytes, whole, language } = input;
+        let Begun { bytes, follows, language } = input;
         if !bytes.is_empty() {
             let name = "standard input".to_owned();
             self.pieces.push(Piece { name, language: *language, bytes: bytes.clone() });
         }
-        if !whole {
+        if *follows != Follows::Nothing {
             let read = bytes.len();
             self.unread.push(format!("standard input: what comes after the first {read} bytes"));
-            self.endless = true;
+            self.endless = *follows == Follows::More;
         }
     }
 
@@ -290,7 +298,8 @@ fn unreadable(pieces: &[Piece], why: &str) -> Finding {
     not_scanned("scan.failed", Severity::High, at, why)
 }
 
-fn not_scanned(rule: &str, severity: Severity, at: Spot, why: &str) -> Finding {
+/// Also for whoever scans files.
+pub fn not_scanned(rule: &str, severity: Severity, at: Spot, why: &str) -> Finding {
     Finding {
         rule: rule.to_owned(),
         class: "unreadable".to_owned(),

@@ -1,5 +1,7 @@
 //! The first stage: is the request well-formed, does the policy allow it, and if it asks, does a person?
 
+use std::ffi::OsString;
+
 use model::{Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
 
 use policy::{Facts, Policy};
@@ -43,7 +45,7 @@ impl Engine {
                 let slots = rates::enter(loaded, &facts.principal)?;
                 if !loaded.policy.is_built_in() {
                     let envelopes = policy::envelopes(request, facts);
-                    recorded::write(&envelopes, &facts.environment, self.workspaces.watch());
+                    recorded::write(&envelopes, &known(request, facts), self.workspaces.watch());
                 }
                 Ok(slots)
             })?;
@@ -61,10 +63,7 @@ impl Engine {
         };
         let redacts = loaded.policy.redacts();
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
-        // What is given with the request is known as well as what is around it.
-        let given = request.environment.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
-        let environment: Vec<_> = facts.environment.iter().cloned().chain(given).collect();
-        let release = Release::new(redacts, &environment, formats, input.bytes);
+        let release = Release::new(redacts, &known(request, &facts), formats, input.bytes);
         Ok(Admitted { grant, inspected, release, _slots: slots })
     }
 
@@ -113,6 +112,12 @@ impl Engine {
         let terms = Terms { timeout, approvers, always };
         self.questions().ask(question, &terms, self.person.as_deref(), self.workspaces.watch())
     }
+}
+
+/// Variables whose values may be secrets: what is given with the request, and what is around it.
+fn known(request: &Request, facts: &Facts) -> Vec<(OsString, OsString)> {
+    let given = request.environment.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    facts.environment.iter().cloned().chain(given).collect()
 }
 
 /// While a person looked at it, what they looked at may have been changed.

@@ -104,10 +104,16 @@ impl Gate {
             out.append(&mut self.between);
             return;
         };
-        if !self.binary && self.between.contains(&0) {
-            // No text: what looks like a token in it is most likely none, and an archive would be broken.
+        let mut rest = self.between.as_slice();
+        if !self.binary
+            && let Some(first) = rest.iter().position(|byte| *byte == 0)
+        {
+            // No text: what looks like a token in it is most likely none, and an archive would be broken. What came
+            // before is still looked at as text, so that a value that was cut is not let go in two halves.
             self.binary = true;
             if let Some(mut redactor) = self.redactor.take() {
+                redactor.push(&rest[..first], out);
+                rest = &rest[first..];
                 let redacted = redactor.finish(out);
                 self.count(redacted);
             }
@@ -116,7 +122,7 @@ impl Gate {
             true => Redactor::new(values, None),
             false => Redactor::new(values, Some(&self.formats.clone().unwrap_or_else(Formats::built_in))),
         });
-        redactor.push(&self.between, out);
+        redactor.push(rest, out);
     }
 }
 
@@ -274,6 +280,22 @@ mod tests {
             outlet.pass(bytes.as_bytes(), &mut out);
             outlet.end(&mut out);
             assert_eq!(out == bytes.as_bytes(), passes, "{}", out.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_cut_before_the_first_zero_byte_does_not_pass() {
+        let environment = [("DEPLOY_TOKEN".into(), "fish-under-glass-9137".into())];
+        let release = Release::new(true, &environment, None, Vec::new());
+        for cut in 0..21 {
+            let mut outlet = release.outlet(None, false).expect("it redacts");
+            let mut out = Vec::new();
+            let text = b"fish-under-glass-9137\0 and more";
+            outlet.pass(&text[..cut], &mut out);
+            outlet.pass(&text[cut..], &mut out);
+            outlet.end(&mut out);
+            let rest = &b"\0 and more"[..];
+            assert_eq!(out, [b"[redacted:DEPLOY_TOKEN]", rest].concat(), "{cut}: {}", out.escape_ascii());
         }
     }
 

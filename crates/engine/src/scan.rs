@@ -10,6 +10,7 @@ use model::{Finding, RuleInfo, Scanned, Scans, Severity, Spot, Trouble};
 use secrets::Formats;
 use sys::confined::{Confinement, Worker};
 
+use crate::inspect::not_scanned;
 use crate::policies::recorded;
 use crate::{Engine, rules};
 
@@ -80,7 +81,10 @@ fn answered(worker: &mut Worker, path: &Path) -> Vec<Finding> {
     let answer = worker.answer().map_err(|ended| ended.to_string());
     let found = answer
         .and_then(|answer| serde_json::from_slice(&answer).map_err(|error| format!("its answer is none: {error}")));
-    found.unwrap_or_else(|why| vec![failed(path.display().to_string(), &why)])
+    found.unwrap_or_else(|why| {
+        let at = Spot { name: path.display().to_string(), line: 1, column: 1, ..Spot::default() };
+        vec![not_scanned("scan.failed", Severity::High, at, &why)]
+    })
 }
 
 fn read(file: File, into: &mut Vec<u8>) -> std::io::Result<()> {
@@ -98,19 +102,6 @@ fn answer(question: &[u8], rules: &Rules, formats: &Formats) -> Vec<u8> {
     found.extend(secrets::find_in(name, bytes, formats));
     found.sort_by(|left, right| left.at.cmp(&right.at));
     serde_json::to_vec(&found).unwrap_or_default()
-}
-
-fn failed(name: String, why: &str) -> Finding {
-    Finding {
-        rule: "scan.failed".to_owned(),
-        class: "unreadable".to_owned(),
-        severity: Severity::High,
-        cwe: None,
-        message: format!("it can't be scanned: {why}"),
-        fix: "look at it with care: ordinary files can be scanned".to_owned(),
-        at: Spot { name, line: 1, column: 1, ..Spot::default() },
-        excerpt: String::new(),
-    }
 }
 
 /// All files, in the order of their names.

@@ -170,6 +170,12 @@ fn kept(who: Who) -> Result<(), String> {
     desk.policy("[defaults]\nexec = \"allow\"\n")?;
     let mut command = desk.project.command(["run", "--json", "--", "echo", VALUE]);
     let said = Said::of_command(command.env(NAME, VALUE))?;
+    // The same where only the request says it.
+    let given = format!("{NAME}={VALUE}");
+    let again = desk.say(&["run", "--json", "--env", &given, "--", "sh", "-c", &format!("echo ${NAME}")])?;
+    if again.code != Some(0) || again.error.contains(VALUE) || String::from_utf8_lossy(&again.out).contains(VALUE) {
+        return Err(format!("it came out, or is in the result: {again:?}"));
+    }
     if said.error.contains(VALUE) || String::from_utf8_lossy(&said.out).contains(VALUE) {
         return Err(format!("it is in the result: {said:?}"));
     }

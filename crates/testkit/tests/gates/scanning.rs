@@ -86,6 +86,17 @@ fn input(who: Who) -> Result<(), String> {
     if said.code != Some(123) {
         return Err(format!("it was not denied: {said:?}"));
     }
+    // Nor is it hidden by what comes first, or by a terminal that nothing is read from.
+    let strict = format!("{STRICT}medium = \"deny\"\n");
+    desk.policy(&strict)?;
+    let late = format!("{}{THEFT}", "# a line that says nothing\n".repeat(60_000));
+    for words in [&["run", "--", "/usr/bin/python3", "-"][..], &["run", "-t", "--", "/usr/bin/python3", "-"]] {
+        let said = fed(&desk, words, &late)?;
+        if said.code != Some(123) || !said.error.contains("scan.incomplete") {
+            return Err(format!("it was not denied: {said:?}"));
+        }
+    }
+    desk.policy(STRICT)?;
     // The control: a harmless one is run, to its last letter, also where it is longer than what is read ahead.
     let long = format!("{}echo done\n", "# a line that says nothing\n".repeat(60_000));
     for (script, wanted) in [("echo $((6*7))\n", "42\n"), (long.as_str(), "done\n")] {
