@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/shell", &[]),
     ("crates/scan/*", &["belljar-model", "belljar-shell"]),
     ("crates/workspace", &["belljar-model", "belljar-sys"]),
+    ("crates/ledger", &["belljar-model"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),

@@ -28,6 +28,7 @@ pub fn test() -> Result<(), String> {
         steps.check("matrix in THREATS.md", threats::check);
         steps.check("benchmark, a few samples", || bench::native(&["--quick"]));
         steps.check("benchmark of policies, a few samples", || bench::policy::policy(&["--quick"]));
+        steps.check("benchmark of the record, a few samples", || bench::ledger::ledger(&["--quick"]));
         steps.check("benchmark of scanners, a few samples", || bench::scan::scan(&["--quick"]));
     }
     steps.summary()

@@ -2,14 +2,15 @@
 //!
 //! The ledger lies in the home that the user record names: a variable, which whoever asks may set, leads nobody past it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use ledger::{Draft, Durable, Ledger, micros_now};
 use model::{
     Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Refusal, Request, Ruling,
-    SetupFailure, Trouble, Verdict, Watch, agents,
+    SetupFailure, Timing, Trouble, Verdict, Watch, agents,
 };
 use policy::{Facts, Policy};
 use serde_json::{Value, json};
@@ -43,6 +44,8 @@ pub struct Record<'a> {
     drafts: RefCell<Vec<Draft>>,
     /// Whether anything of it was written: then its end is, too, even on a full disk.
     begun: RefCell<bool>,
+    /// What writing took.
+    took: Cell<Duration>,
 }
 
 impl Engine {
@@ -68,6 +71,7 @@ impl Engine {
             known: RefCell::new(std::env::vars_os().collect()),
             drafts: RefCell::default(),
             begun: RefCell::new(false),
+            took: Cell::default(),
         })
     }
 
@@ -213,7 +217,15 @@ impl Record<'_> {
             }
         }
         let durable = Durable { checkpoint: true, last_words: *self.begun.borrow(), on_disk: false };
-        match self.write(durable) {
+        let written = self.write(durable);
+        let mut outcome = outcome;
+        if let Outcome::Ran(finished) = &mut outcome
+            && request.trace
+        {
+            let nanoseconds = u64::try_from(self.took.get().as_nanos()).unwrap_or(u64::MAX);
+            finished.timing.push(Timing { step: "engine: write the record".to_owned(), nanoseconds });
+        }
+        match written {
             Ok(()) => outcome,
             // It ran, so its result is the answer; that the record lacks its end is said, and nothing new will run.
             Err(failed) => {
@@ -266,6 +278,7 @@ impl Record<'_> {
 
     /// Everything that was said since is in the record after this.
     pub fn write(&self, durable: Durable) -> Result<(), Outcome> {
+        let began = Instant::now();
         let mut drafts = self.drafts.take();
         if drafts.is_empty() {
             return Ok(());
@@ -279,6 +292,7 @@ impl Record<'_> {
         }
         let appended = ledger.append(&drafts, durable).map_err(|error| usage(error.to_string(), error.fix()))?;
         self.begun.replace(true);
+        self.took.set(self.took.get() + began.elapsed());
         if let Some(checkpoint) = appended.checkpoint
             && let Err(error) = ledger.tell_anchors(&checkpoint)
         {

@@ -16,6 +16,7 @@ use policy::{
 
 use crate::judge::usage;
 use crate::policies::Loaded;
+use crate::record;
 use crate::refused;
 use crate::toolchains;
 use crate::user::User;
@@ -105,7 +106,7 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         asked,
         hide,
         linked_stores,
-        state: state(),
+        state: state(user),
         loose_secrets,
         program,
         // Looked for when it is known that it may run at all.
@@ -261,8 +262,15 @@ fn access(mode: WorkspaceMode) -> Access {
 }
 
 /// As it is called, and where that leads; also where it is not there yet, since the next run makes it.
-fn state() -> Vec<PathBuf> {
-    workspace::state_folder().map_or_else(Vec::new, |folder| spellings(&folder))
+fn state(user: &User) -> Vec<PathBuf> {
+    let record = record::folder(user).and_then(|ledger| Some(ledger.parent()?.to_owned()));
+    let mut found: Vec<PathBuf> = Vec::new();
+    for folder in workspace::state_folder().into_iter().chain(record) {
+        if !found.contains(&folder) {
+            found.extend(spellings(&folder));
+        }
+    }
+    found
 }
 
 /// A path as it is called, and where that leads.

@@ -2,11 +2,13 @@
 //! `bench workspace`, in a folder of its own, does the same with layers over small and large projects.
 //! `bench policy` measures verdicts, loading, and what a policy adds to a start.
 //! `bench scan` measures the scanner beside its peers, and what the release gate costs.
+//! `bench ledger` measures the record: what it costs a run, writing, searching, verifying.
 //! They measure and report; a threshold that is not met is said, not failed.
 
 mod field;
 mod inside;
 mod jobs;
+pub mod ledger;
 mod memory;
 pub mod policy;
 mod runners;

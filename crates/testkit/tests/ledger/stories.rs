@@ -1,0 +1,156 @@
+//! What a person finds in the record after ordinary work.
+
+use belljar_testkit::Who;
+use belljar_testkit::twice::Check;
+use serde_json::Value;
+
+use crate::desk::Desk;
+
+pub const ALL: &[(&str, Check)] = &[
+    ("a_run_is_told_from_what_was_asked_to_how_it_ended", whole),
+    ("what_was_refused_is_found_as_such", refused),
+    ("what_is_taken_is_recorded_before_and_after", commit),
+    ("many_runs_at_once_make_one_chain", many),
+    ("an_anchor_is_told_each_checkpoint", anchor),
+];
+
+/// The entries that are asked for.
+pub fn entries(desk: &Desk, words: &[&str]) -> Result<Vec<Value>, String> {
+    let said = desk.expect(&[&["log", "--json"], words].concat(), 0, "")?;
+    let text = String::from_utf8_lossy(&said.out).into_owned();
+    text.lines().map(|line| serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))).collect()
+}
+
+fn kinds(entries: &[Value]) -> Vec<&str> {
+    entries.iter().filter_map(|entry| entry["type"].as_str()).collect()
+}
+
+pub fn sound(desk: &Desk) -> Result<Value, String> {
+    let said = desk.expect(&["ledger", "verify", "--json"], 0, "")?;
+    serde_json::from_slice(&said.out).map_err(|error| error.to_string())
+}
+
+fn whole(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let script = "import os\ntry: os.unshare(os.CLONE_NEWUSER)\nexcept OSError: open('made', 'w').write('x')";
+    let said =
+        desk.expect(&["run", "-q", "--json", "--agent", "tester", "--", "/usr/bin/python3", "-c", script], 0, "")?;
+    let result: Value = serde_json::from_slice(&said.out).map_err(|error| format!("{error}: {said:?}"))?;
+    let run = result["run"].as_str().ok_or("the result has no run")?;
+    let told = entries(&desk, &["--run", run])?;
+    let wanted = ["run.asked", "run.judged", "sandbox.opening", "call.denied", "files.changed", "run.ended"];
+    if kinds(&told) != wanted {
+        return Err(format!("{:?}", kinds(&told)));
+    }
+    if told[0]["data"]["command"][2] != script || told.iter().any(|entry| entry["agent"] != "tester") {
+        return Err(format!("{told:?}"));
+    }
+    if told[1]["data"]["ruling"] != "allow" || told[3]["denied"] != true || told[3]["data"]["call"] != "unshare" {
+        return Err(format!("{told:?}"));
+    }
+    if told[2]["data"]["walls"]["system-calls"] != "fully" || told[5]["data"]["exit"] != 0 {
+        return Err(format!("{told:?}"));
+    }
+    // The last run is the same; and in words.
+    if entries(&desk, &["--run", "last"])? != told {
+        return Err("`last` is another".to_owned());
+    }
+    let words = desk.expect(&["log", "--run", "last"], 0, "")?;
+    let words = String::from_utf8_lossy(&words.out).into_owned();
+    if !words.contains("unshare by") || !words.contains("1 added in") || !words.contains("exit 0") {
+        return Err(words);
+    }
+    let report = sound(&desk)?;
+    match (report["unsigned"].as_u64(), report["checkpoints"].as_u64()) {
+        (Some(0), Some(1..)) => Ok(()),
+        _ => Err(format!("{report}")),
+    }
+}
+
+fn refused(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy("[defaults]\nexec = \"allow\"\n[[rule]]\nid = \"no-curl\"\nwhen = { command = \"curl\" }\nthen = \"deny\"\nwhy = \"no curl here\"\n")?;
+    desk.expect(&["run", "--", "true"], 0, "")?;
+    desk.expect(&["run", "--", "curl", "x"], 123, "no curl here")?;
+    // Not even well-formed, and still somebody asked for it.
+    desk.expect(&["run", "--cwd", "/does/not/exist", "--", "true"], 125, "")?;
+    let denied = entries(&desk, &["--denied"])?;
+    if kinds(&denied) != ["run.judged", "run.ended"] || denied[0]["data"]["rules"][0]["rule"] != "no-curl" {
+        return Err(format!("{denied:?}"));
+    }
+    let asked = entries(&desk, &["--type", "run.asked"])?;
+    if asked.len() != 3 {
+        return Err(format!("{asked:?}"));
+    }
+    sound(&desk).map(drop)
+}
+
+fn commit(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.put("a.txt", "one\n")?;
+    desk.project.let_it_age();
+    desk.expect(&["run", "-q", "--", "sh", "-c", "echo two > a.txt; echo three > b.txt"], 0, "")?;
+    desk.expect(&["apply"], 0, "")?;
+    let told = entries(&desk, &["--type", "commit"])?;
+    if kinds(&told) != ["commit.begun", "commit.ended"] || told[1]["data"]["taken_count"] != 2 {
+        return Err(format!("{told:?}"));
+    }
+    desk.expect(&["run", "-q", "--", "sh", "-c", "echo four > a.txt"], 0, "")?;
+    desk.expect(&["discard"], 0, "")?;
+    let told = entries(&desk, &["--type", "sandbox.discarded"])?;
+    if told.len() != 1 {
+        return Err(format!("{told:?}"));
+    }
+    sound(&desk).map(drop)
+}
+
+fn many(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let mut children = Vec::new();
+    for _ in 0..10 {
+        let mut command = desk.project.command(["run", "-q", "--workspace-mode", "readonly", "--", "true"]);
+        children.push(command.spawn().map_err(|error| error.to_string())?);
+    }
+    for mut child in children {
+        let status = child.wait().map_err(|error| error.to_string())?;
+        if !status.success() {
+            return Err(format!("{status}"));
+        }
+    }
+    let ended = entries(&desk, &["--type", "run.ended"])?;
+    sound(&desk)?;
+    match ended.len() {
+        10 => Ok(()),
+        count => Err(format!("{count} of 10")),
+    }
+}
+
+fn anchor(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let file = desk.project.work.join("anchor");
+    let name = file.to_string_lossy().into_owned();
+    desk.expect(&["ledger", "anchor", "--file", &name], 0, "")?;
+    desk.expect(&["ledger", "anchor", "--command", "cat >> anchored-too"], 0, "")?;
+    desk.expect(&["run", "-q", "--", "true"], 0, "")?;
+    desk.expect(&["run", "-q", "--", "true"], 0, "")?;
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let (first, second) = (read(&file)?, read(&desk.project.work.join("anchored-too"))?);
+    if !first.ends_with(&second) || second.lines().count() != 2 {
+        return Err(format!("{first}\n---\n{second}"));
+    }
+    let report = sound(&desk)?;
+    if report["anchored"].as_u64() < Some(2) {
+        return Err(format!("{report}"));
+    }
+    // Back to where it was before the last run, with the note of it gone: the anchor knows.
+    let ledger = desk.home.join(".local/state/belljar/ledger");
+    let segment = ledger.join("00000001.log");
+    let text = read(&segment)?;
+    let asked = text.lines().position(|line| line.contains("run.asked")).ok_or("no run")?;
+    let kept: String = text.lines().take(asked).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&segment, kept).map_err(|error| error.to_string())?;
+    std::fs::remove_file(ledger.join("head")).map_err(|error| error.to_string())?;
+    let said = desk.expect(&["ledger", "verify"], 1, "")?;
+    let words = String::from_utf8_lossy(&said.out).into_owned();
+    if words.contains("rolled back") { Ok(()) } else { Err(words) }
+}
