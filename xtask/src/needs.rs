@@ -14,6 +14,7 @@ const FROM_NPM: &[(&str, &str, &str)] =
     &[("srt", "@anthropic-ai/sandbox-runtime", "0.0.78"), ("codex", "@openai/codex", "0.166.0")];
 const ZEROBOX: &str = "zerobox==0.3.3";
 const FOR_PYTHON_TESTS: &[&str] = &["numpy", "pandas", "pytest"];
+const RECEIPT_TOOLS: &[&str] = &["securesystemslib[crypto]", "in-toto-attestation"];
 const SCANNERS: &[&str] = &["bandit", "semgrep"];
 const CARGO_DENY: &str = "0.20.2";
 const CARGO_FUZZ: &str = "0.13.2";
@@ -81,6 +82,13 @@ const NEEDS: &[Need] = &[
         Importance::Welcome,
         || place::runs(&peers_folder().join("python/bin/pytest")),
         || virtual_environment("python", FOR_PYTHON_TESTS),
+    ),
+    made(
+        "in-toto's tools",
+        "the test that others can verify a receipt",
+        Importance::Welcome,
+        || peers_folder().join("receipts/bin/pip").exists() && has_receipt_tools(),
+        || virtual_environment("receipts", RECEIPT_TOOLS),
     ),
     made(
         "bandit and semgrep",
@@ -222,6 +230,12 @@ fn npm_peers() -> Result<(), String> {
     let mut command = Command::new("npm");
     command.args(["install", "--no-fund", "--no-audit", "--loglevel", "error", "--prefix"]).arg(&folder);
     run(command.args(FROM_NPM.iter().map(|(_, package, version)| format!("{package}@{version}"))))
+}
+
+fn has_receipt_tools() -> bool {
+    let python = peers_folder().join("receipts/bin/python3");
+    place::said(Command::new(python).args(["-c", "import securesystemslib, in_toto_attestation, cryptography"]))
+        .is_some()
 }
 
 fn virtual_environment(name: &str, packages: &[&str]) -> Result<(), String> {

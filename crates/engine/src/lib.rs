@@ -13,6 +13,7 @@ mod judge;
 mod layers;
 mod policies;
 mod rates;
+mod receipt;
 mod record;
 mod records;
 mod release;

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ledger::{Draft, Durable, Ledger, micros_now};
+use ledger::{Appended, Draft, Durable, Envelope, Ledger, micros_now};
 use model::{
     Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Refusal, Request, Ruling,
     SetupFailure, Timing, Trouble, Verdict, Watch, agents,
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::Engine;
 use crate::judge::usage;
+use crate::receipt;
 use crate::release;
 use crate::user::User;
 
@@ -36,10 +37,14 @@ pub fn folder(user: &User) -> Option<PathBuf> {
 pub struct Record<'a> {
     ledger: Result<&'a Ledger, SetupFailure>,
     watch: &'a dyn Watch,
-    /// Of this run; all its entries have it.
-    run: String,
+    /// Of this run; all its entries have it. What is no run has none.
+    run: Option<String>,
     principal: RefCell<Principal>,
     known: RefCell<Vec<(OsString, OsString)>>,
+    /// What its receipt will say.
+    receipt: RefCell<receipt::Known>,
+    /// Where the chain was when we wrote last.
+    written: RefCell<Option<Appended>>,
     /// Said, and not written yet.
     drafts: RefCell<Vec<Draft>>,
     /// Whether anything of it was written: then its end is, too, even on a full disk.
@@ -61,24 +66,31 @@ impl Engine {
 
     /// Begins to record one request.
     pub(crate) fn record(&self) -> Result<Record<'_>, Outcome> {
+        let run = workspace::new_id().map_err(|error| crate::layers::not_set_up(error.into()))?;
+        Ok(Record { run: Some(run), ..self.record_of_no_run() })
+    }
+
+    fn record_of_no_run(&self) -> Record<'_> {
         let user = User::of_the_process().name;
         let principal = Principal { user, agent: agents::detected(std::env::vars_os()) };
-        Ok(Record {
+        Record {
             ledger: self.ledger(),
             watch: self.workspaces.watch(),
-            run: workspace::new_id().map_err(|error| crate::layers::not_set_up(error.into()))?,
+            run: None,
             principal: RefCell::new(principal),
             known: RefCell::new(std::env::vars_os().collect()),
+            receipt: RefCell::default(),
+            written: RefCell::default(),
             drafts: RefCell::default(),
             begun: RefCell::new(false),
             took: Cell::default(),
-        })
+        }
     }
 
     /// Something that is no run. Written before it is done, and to the disk, as it can't be undone.
     pub(crate) fn record_deed(&self, kind: &'static str, data: Value) -> Result<(), Trouble> {
         let trouble = |outcome| crate::policies::trouble(outcome);
-        let record = self.record().map_err(trouble)?;
+        let record = self.record_of_no_run();
         record.say(kind, false, data);
         record.write(Durable { on_disk: true, checkpoint: true, last_words: false }).map_err(trouble)
     }
@@ -86,7 +98,7 @@ impl Engine {
     /// What came of it.
     pub(crate) fn record_done(&self, kind: &'static str, denied: bool, data: Value) -> Result<(), Trouble> {
         let trouble = |outcome| crate::policies::trouble(outcome);
-        let record = self.record().map_err(trouble)?;
+        let record = self.record_of_no_run();
         record.say(kind, denied, data);
         record.write(Durable { on_disk: true, checkpoint: true, last_words: true }).map_err(trouble)
     }
@@ -94,7 +106,7 @@ impl Engine {
 
 impl Record<'_> {
     pub fn run(&self) -> &str {
-        &self.run
+        self.run.as_deref().unwrap_or_default()
     }
 
     /// Who asks, as the judge knows it, and which values are nobody's to see.
@@ -109,10 +121,9 @@ impl Record<'_> {
         let paths = |list: &[PathBuf]| -> Vec<String> {
             list.iter().take(MOST_WORDS).map(|path| path.to_string_lossy().into_owned()).collect()
         };
-        let mut data = json!({
-            "command": words(&request.command),
-            "input": digest(request, facts),
-        });
+        let input = digest(request, facts);
+        let mut data = json!({"command": words(&request.command), "input": input});
+        self.receipt.borrow_mut().input = input;
         let names: Vec<String> = request.environment.iter().take(MOST_WORDS).map(|(name, _)| word(name)).collect();
         for (what, list) in [("read", paths(&request.read)), ("write", paths(&request.write)), ("variables", names)] {
             if !list.is_empty() {
@@ -126,6 +137,7 @@ impl Record<'_> {
             data["workspaces"] = workspaces.collect::<Vec<_>>().into();
             if let Some(code) = &facts.code {
                 data["code"] = code.clone().into();
+                self.receipt.borrow_mut().code = Some(code.clone());
             }
         }
         if let Some(kept) = kept {
@@ -147,6 +159,7 @@ impl Record<'_> {
         let findings = facts.findings.iter().take(MOST_LISTED).map(|finding| {
             json!({"rule": finding.rule, "severity": finding.severity, "at": format!("{}:{}", finding.at.name, finding.at.line)})
         });
+        self.receipt.borrow_mut().policy = revision(policy);
         let data = json!({
             "ruling": ruling.name(), "rules": rules, "policy": revision(policy), "findings": findings.collect::<Vec<_>>(),
         });
@@ -165,6 +178,7 @@ impl Record<'_> {
     pub fn answered(&self, question: &Question, answer: &Result<Approval, Refusal>) {
         match answer {
             Ok(approval) => {
+                self.receipt.borrow_mut().approvals.push((question.digest.clone(), approval.by.clone()));
                 self.say(
                     "approval.answered",
                     false,
@@ -216,8 +230,10 @@ impl Record<'_> {
                 self.say("run.ended", false, json!({"outcome": "not-started", "why": failure.message}));
             }
         }
-        let durable = Durable { checkpoint: true, last_words: *self.begun.borrow(), on_disk: false };
-        let written = self.write(durable);
+        // Of what ran, the receipt comes last, and is signed with the rest.
+        let checkpoint = !matches!(outcome, Outcome::Ran(_));
+        let durable = Durable { checkpoint, last_words: *self.begun.borrow(), on_disk: false };
+        let written = self.write(durable).and_then(|()| self.give_receipt(&outcome));
         let mut outcome = outcome;
         if let Outcome::Ran(finished) = &mut outcome
             && request.trace
@@ -268,11 +284,27 @@ impl Record<'_> {
         }));
     }
 
+    fn give_receipt(&self, outcome: &Outcome) -> Result<(), Outcome> {
+        let (Outcome::Ran(finished), Some(written)) = (outcome, self.written.borrow().clone()) else { return Ok(()) };
+        let began = Instant::now();
+        let Principal { user, agent } = self.principal.borrow().clone();
+        let known = receipt::Known { run: self.run().to_owned(), user, agent, ..self.receipt.borrow().clone() };
+        let Appended { installation, number, hash, .. } = &written;
+        let chain = receipt::Chain { installation: installation.clone(), entries: *number, head: ledger::hex(hash) };
+        let statement = receipt::statement(&known, finished, &chain).to_string();
+        let statement = release::without_known(statement.as_bytes(), &self.known.borrow());
+        let ledger = self.ledger.clone().map_err(Outcome::NotSetUp)?;
+        let key = ledger.key().map_err(|error| usage(error.to_string(), error.fix()))?;
+        let envelope = serde_json::to_value(Envelope::sign(&key, &statement)).unwrap_or_default();
+        self.took.set(self.took.get() + began.elapsed());
+        self.say("run.receipt", false, envelope);
+        self.write(Durable { checkpoint: true, last_words: true, on_disk: false })
+    }
+
     fn say(&self, kind: &'static str, denied: bool, data: Value) {
         let Principal { user, agent } = self.principal.borrow().clone();
         let data = data.to_string();
-        let draft =
-            Draft { at: micros_now(), kind, denied, run: Some(self.run.clone()), user: Some(user), agent, data };
+        let draft = Draft { at: micros_now(), kind, denied, run: self.run.clone(), user: Some(user), agent, data };
         self.drafts.borrow_mut().push(draft);
     }
 
@@ -292,6 +324,7 @@ impl Record<'_> {
         }
         let appended = ledger.append(&drafts, durable).map_err(|error| usage(error.to_string(), error.fix()))?;
         self.begun.replace(true);
+        self.written.replace(Some(appended.clone()));
         self.took.set(self.took.get() + began.elapsed());
         if let Some(checkpoint) = appended.checkpoint
             && let Err(error) = ledger.tell_anchors(&checkpoint)
@@ -309,8 +342,8 @@ fn denied(refusal: &Refusal) -> Vec<Value> {
         .collect()
 }
 
-fn revision(policy: &Policy) -> Value {
-    if policy.is_built_in() { json!("built-in") } else { json!(policy.revision) }
+fn revision(policy: &Policy) -> String {
+    if policy.is_built_in() { "built-in".to_owned() } else { policy.revision.clone() }
 }
 
 /// As text, and not longer than somebody reads.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ledger::{Ledger, Outside, PublicKey, anchor, micros_now, time_text};
+use ledger::{Envelope, Ledger, Outside, PublicKey, anchor, micros_now, time_text};
 use model::{Against, Anchor, Archived, Entry, EntryQuery, KeyShown, Records, Soundness, Trouble};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Engine;
 
@@ -70,6 +70,40 @@ impl Records for Engine {
                 fix: "please report this".to_owned(),
             }),
         }
+    }
+
+    fn receipt(&self, which: &str) -> Result<Value, Trouble> {
+        let kinds = vec!["run.receipt".to_owned()];
+        let run = (which != "last").then(|| which.to_owned());
+        let found =
+            self.kept_record()?.newest(&EntryQuery { run, kinds, ..EntryQuery::default() }, 2).map_err(trouble)?;
+        let same = found.first().zip(found.last()).is_none_or(|(first, last)| first.run == last.run);
+        match found.into_iter().next_back() {
+            Some(_) if which != "last" && !same => Err(Trouble {
+                message: format!("several runs begin with `{}`", which.escape_debug()),
+                fix: "give more of the id; see `belljar log --type run.ended`".to_owned(),
+            }),
+            Some(entry) => Ok(entry.data),
+            None => Err(Trouble {
+                message: format!("there is no receipt of `{}`", which.escape_debug()),
+                fix: "runs that were refused have none; see `belljar log --type run.ended`".to_owned(),
+            }),
+        }
+    }
+
+    fn open_receipt(&self, envelope: &Value, key: Option<&Path>) -> Result<Value, Trouble> {
+        let key = match key {
+            Some(key) => PublicKey::read(key),
+            None => self.own_record()?.public_key(),
+        };
+        let bad = |why: String| Trouble {
+            message: format!("the receipt does not hold: {why}"),
+            fix: "name the key of whoever ran it with `--key`; they get it with `belljar ledger key`".to_owned(),
+        };
+        let envelope: Envelope =
+            serde_json::from_value(envelope.clone()).map_err(|error| bad(format!("it is no envelope: {error}")))?;
+        let payload = envelope.open(&key.map_err(trouble)?).map_err(bad)?;
+        serde_json::from_slice(&payload).map_err(|error| bad(format!("what is signed is no JSON: {error}")))
     }
 
     fn key(&self) -> Result<KeyShown, Trouble> {

@@ -73,7 +73,7 @@ impl Sandboxes for Engine {
         if taking.check {
             return self.workspaces.apply(which, &taking, gate.keeper());
         }
-        self.record_deed("commit.begun", wanted(which, &taking))?;
+        self.record_deed("commit.begun", self.wanted(which, &taking)?)?;
         let taken = self.workspaces.apply(which, &taking, gate.keeper());
         self.record_commit(which, &taken)?;
         let taken = taken?;
@@ -89,7 +89,7 @@ impl Sandboxes for Engine {
             Ok(_) => {
                 let agreed = Some(taken.asked_digest);
                 let taking = Taking { agreed, ..taking };
-                self.record_deed("commit.begun", wanted(which, &taking))?;
+                self.record_deed("commit.begun", self.wanted(which, &taking)?)?;
                 let taken = self.workspaces.apply(which, &taking, gate.keeper());
                 self.record_commit(which, &taken)?;
                 taken
@@ -98,12 +98,12 @@ impl Sandboxes for Engine {
     }
 
     fn discard(&self, which: &str) -> Result<KeptSandbox, Trouble> {
-        self.record_deed("sandbox.discarded", json!({"sandbox": which}))?;
+        self.record_deed("sandbox.discarded", json!({"sandbox": self.workspaces.find(which)?.id}))?;
         self.workspaces.discard(which)
     }
 
     fn remove(&self, which: &str) -> Result<KeptSandbox, Trouble> {
-        self.record_deed("sandbox.removed", json!({"sandbox": which}))?;
+        self.record_deed("sandbox.removed", json!({"sandbox": self.workspaces.find(which)?.id}))?;
         self.workspaces.remove(which)
     }
 
@@ -112,7 +112,8 @@ impl Sandboxes for Engine {
     }
 
     fn roll_back(&self, which: &str, snapshot: Option<&str>) -> Result<String, Trouble> {
-        self.record_deed("sandbox.rolled-back", json!({"sandbox": which, "snapshot": snapshot}))?;
+        let sandbox = self.workspaces.find(which)?.id;
+        self.record_deed("sandbox.rolled-back", json!({"sandbox": sandbox, "snapshot": snapshot}))?;
         self.workspaces.roll_back(which, snapshot)
     }
 
@@ -129,6 +130,12 @@ impl Sandboxes for Engine {
 }
 
 impl Engine {
+    fn wanted(&self, which: &str, taking: &Taking) -> Result<Value, Trouble> {
+        let paths = taking.paths.iter().take(MOST_RECORDED).map(|path| path.to_string_lossy().into_owned());
+        let (sandbox, paths) = (self.workspaces.find(which)?.id, paths.collect::<Vec<_>>());
+        Ok(json!({"sandbox": sandbox, "paths": paths, "agreed": taking.agreed}))
+    }
+
     /// What was taken, path by path, and what was not.
     fn record_commit(&self, which: &str, taken: &Result<Taken, Trouble>) -> Result<(), Trouble> {
         match taken {
@@ -155,12 +162,6 @@ impl Engine {
 
 /// Of each list of paths in one entry: the rest is counted.
 const MOST_RECORDED: usize = 1000;
-
-fn wanted(which: &str, taking: &Taking) -> Value {
-    let paths: Vec<_> =
-        taking.paths.iter().take(MOST_RECORDED).map(|path| path.to_string_lossy().into_owned()).collect();
-    json!({"sandbox": which, "paths": paths, "agreed": taking.agreed})
-}
 
 /// From where the caller is, `.` and `..` taken out by their letters: what they name need not exist here.
 fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {

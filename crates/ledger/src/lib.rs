@@ -9,6 +9,7 @@
 pub mod anchor;
 mod archive;
 mod checkpoint;
+mod envelope;
 mod error;
 mod follow;
 mod head;
@@ -23,9 +24,10 @@ mod verify;
 mod writer;
 
 pub use checkpoint::Checkpoint;
+pub use envelope::Envelope;
 pub use error::{Error, Result};
 pub use key::{Key, PublicKey};
-pub use line::{Draft, Hash, NO_HASH, micros_now, time_text};
+pub use line::{Draft, Hash, NO_HASH, hex, micros_now, time_text};
 pub use verify::{Outside, verify};
 pub use writer::{Appended, Durable, Ledger};
 

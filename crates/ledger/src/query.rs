@@ -133,13 +133,14 @@ impl<'a> Asked<'a> {
     }
 
     fn wants(&self, fields: &Fields<'_>) -> bool {
-        let EntryQuery { denied, kinds, since, until, .. } = self.query;
+        let EntryQuery { denied, kinds, except, since, until, .. } = self.query;
         let same = |wanted: &Option<String>, is: Option<&[u8]>| {
             wanted.as_ref().is_none_or(|wanted| is == Some(wanted.as_bytes()))
         };
         let run = self.run.as_deref().and_then(|run| run.strip_suffix('"'));
         (!denied || fields.denied)
             && (kinds.is_empty() || kinds.iter().any(|kind| is_kind(kind.as_bytes(), fields.kind)))
+            && !except.iter().any(|kind| is_kind(kind.as_bytes(), fields.kind))
             && since.as_ref().is_none_or(|since| fields.at >= since.as_bytes())
             && until.as_ref().is_none_or(|until| fields.at <= until.as_bytes())
             && run.is_none_or(|run| fields.run.is_some_and(|is| is.starts_with(run.as_bytes())))

@@ -17,6 +17,10 @@ pub trait Records {
     /// The same, and then those that are still to come.
     fn follow(&self, query: &EntryQuery, each: &mut dyn FnMut(Entry) -> bool) -> Result<(), Trouble>;
     fn verify(&self, against: &Against) -> Result<Soundness, Trouble>;
+    /// The statement that a run ended with, under its signature. `which`: the start of its id, or `last`.
+    fn receipt(&self, which: &str) -> Result<Value, Trouble>;
+    /// What is said under a signature, if this key signed it; else that of this user's record.
+    fn open_receipt(&self, envelope: &Value, key: Option<&Path>) -> Result<Value, Trouble>;
     /// The key that signs; made, if there is none yet.
     fn key(&self) -> Result<KeyShown, Trouble>;
     /// Moves whole segments whose entries are all older.
@@ -67,6 +71,8 @@ pub struct EntryQuery {
     pub denied: bool,
     /// Any of these: whole kinds, or first words of them (`run` for `run.ended`).
     pub kinds: Vec<String>,
+    /// None of these.
+    pub except: Vec<String>,
     /// From this time on and up to this one, written as in entries; the start of a time will do.
     pub since: Option<String>,
     pub until: Option<String>,

@@ -70,10 +70,10 @@ fn at_a_run(field: &Field, who: Who, starts: usize, samples: &mut Samples) -> Re
         command.args(["run", "-q", "--trace", "--json", "--workspace-mode", "readonly", "--", "/bin/true"]);
         let folder = field.project(who);
         let began = std::time::Instant::now();
-        let output = quiet(&mut command, field, who, &folder).stdout(Stdio::piped()).output();
+        let output = quiet(&mut command, field, who, &folder).stderr(Stdio::piped()).output();
         whole.push(began.elapsed());
         let output = output.map_err(|error| error.to_string())?;
-        let result: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+        let result: serde_json::Value = serde_json::from_slice(&output.stderr).map_err(|error| error.to_string())?;
         let steps = result["timing"].as_array().ok_or("the result has no timing")?;
         let step = steps.iter().find(|step| step["step"] == "engine: write the record");
         let nanoseconds = step.and_then(|step| step["nanoseconds"].as_u64()).ok_or("nothing was recorded")?;

@@ -65,6 +65,13 @@ pub fn command(version: &'static str) -> Command {
             Command::new("log").about("Show what happened").after_help(records::LOG_HELP).defer(records::log),
         )
         .subcommand(
+            Command::new("receipt")
+                .about("Show or verify the signed statement that a run ended with")
+                .after_help(records::RECEIPT_HELP)
+                .arg_required_else_help(true)
+                .defer(records::receipt),
+        )
+        .subcommand(
             Command::new("ledger")
                 .about("Verify, sign, anchor and archive the record of what happened")
                 .after_help(records::LEDGER_HELP)

@@ -43,8 +43,8 @@ fn lines(found: &Soundness) -> Vec<String> {
         lines.push(format!("and {} more faults", found.faults_not_listed));
     }
     let verdict = if found.is_sound() { "sound" } else { "NOT sound" };
-    let mut line = format!("{verdict}: {entries} entries ({first} to {last}) in {segments} segments");
-    line += &format!(", {checkpoints} checkpoints signed by key {}", found.key);
+    let mut line = format!("{verdict}: {entries} entries ({first} to {last}) in {}", counted(*segments, "segment"));
+    line += &format!(", {} signed by key {}", counted(*checkpoints, "checkpoint"), found.key);
     if *anchored > 0 {
         line += &format!(", {anchored} of them anchored");
     }
@@ -64,6 +64,10 @@ fn lines(found: &Soundness) -> Vec<String> {
         lines.push("no anchor was asked: an end that was cut off, with its note, would not be seen".to_owned());
     }
     lines
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn said(fault: &Fault) -> String {

@@ -13,6 +13,7 @@ mod ledger;
 mod log;
 mod new_file;
 mod policy;
+mod receipt;
 mod result;
 mod result_file;
 mod run;
@@ -78,6 +79,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("approve", matches)) => approve::approve(matches, service.approvals()),
         Some(("artifacts", matches)) => artifacts::artifacts(matches, service.artifacts()),
         Some(("log", matches)) => log::log(matches, service.records()),
+        Some(("receipt", matches)) => receipt::receipt(matches, service.records()),
         Some(("ledger", matches)) => ledger::ledger(matches, service.records()),
         Some(("exec", matches)) => kept::exec(matches, service),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),

@@ -10,6 +10,8 @@ use serde_json::Value;
 use crate::words::{self, Layout};
 use crate::{NOT_SET_UP, kept};
 
+/// One each after every run, and of no news to people; shown where they are asked for.
+const QUIET: [&str; 2] = ["ledger.checkpoint", "run.receipt"];
 /// What fits on a screen.
 const NEWEST: usize = 50;
 
@@ -73,6 +75,10 @@ fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trou
         user: text("user"),
         agent: text("agent"),
         denied: matches.get_flag("denied"),
+        except: match matches.contains_id("type") || matches.get_flag("json") {
+            true => Vec::new(),
+            false => QUIET.map(str::to_owned).into(),
+        },
         kinds: matches.get_many::<String>("type").into_iter().flatten().cloned().collect(),
         since: text("since").map(|since| moment(&since)).transpose()?,
         // Everything that begins so is not later.
@@ -200,6 +206,10 @@ pub fn described(entry: &Entry) -> String {
             None => commit(data),
         },
         "run.ended" => ended(data),
+        "run.receipt" => {
+            let signatures = objects(&data["signatures"]);
+            format!("signed by key {}", signatures.first().and_then(|signed| signed["keyid"].as_str()).unwrap_or("–"))
+        }
         "ledger.checkpoint" => format!("signed up to entry {} by key {}", data["entries"], text("key")),
         "ledger.recovered" => format!("{} bytes of an entry that was never whole", data["torn_bytes"]),
         _ if data.as_object().is_none_or(|data| data.is_empty()) => String::new(),

@@ -3,6 +3,7 @@
 mod attacks;
 #[path = "../policy/desk.rs"]
 mod desk;
+mod receipts;
 mod stories;
 
 use belljar_testkit::twice;
@@ -13,5 +14,6 @@ fn main() {
     for (name, check) in [stories::ALL, attacks::ALL].concat() {
         trials.extend(twice::trials(name, check));
     }
+    trials.extend(receipts::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

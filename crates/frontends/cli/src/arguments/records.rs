@@ -55,6 +55,29 @@ pub fn log(log: Command) -> Command {
         .arg(json("Print each entry as a JSON object on a line"))
 }
 
+pub const RECEIPT_HELP: &str = "\
+Each run ends with a statement of what went in, what held it and what came out, under the key of the record: a DSSE
+envelope around an in-toto statement, which other tools verify too. See docs/ledger.md.
+
+  belljar receipt last > receipt.json
+  belljar receipt verify receipt.json --key their-key.pem";
+
+pub fn receipt(receipt: Command) -> Command {
+    let path = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf));
+    receipt
+        .args_conflicts_with_subcommands(true)
+        .arg(Arg::new("which").value_name("ID").help("The start of a run's id, or `last`"))
+        .arg(switch("statement", "Print what is said rather than the envelope around it"))
+        .subcommand(
+            Command::new("verify")
+                .about("Say whether a receipt is signed by a key, and what it says")
+                .after_help("Exits with 0 if it holds, 1 if it does not.")
+                .arg(path("file").value_name("FILE").required(true).help("The receipt; `-` for standard input"))
+                .arg(path("key").long("key").value_name("PEM").help("The public key [default: this user's own]"))
+                .arg(json("Print the statement as one JSON object")),
+        )
+}
+
 pub fn ledger(ledger: Command) -> Command {
     let path = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name("PATH").value_parser(value_parser!(PathBuf)).help(help)
