@@ -12,6 +12,7 @@ mod inspect;
 mod judge;
 mod layers;
 mod policies;
+mod rail;
 mod rates;
 mod receipt;
 mod record;

@@ -2,21 +2,23 @@
 //!
 //! The ledger lies in the home that the user record names: a variable, which whoever asks may set, leads nobody past it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::rc::Rc;
+use std::time::Instant;
 
-use ledger::{Appended, Draft, Durable, Envelope, Ledger, micros_now};
+use ledger::{Appended, Durable, Envelope, Ledger};
 use model::{
     Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Refusal, Request, Ruling,
-    SetupFailure, Timing, Trouble, Verdict, Watch, agents,
+    SetupFailure, Timing, Trouble, Verdict, Watch, Witness, agents,
 };
 use policy::{Facts, Policy};
 use serde_json::{Value, json};
 
 use crate::Engine;
 use crate::judge::usage;
+use crate::rail::Rail;
 use crate::receipt;
 use crate::release;
 use crate::user::User;
@@ -35,22 +37,10 @@ pub fn folder(user: &User) -> Option<PathBuf> {
 
 /// What one request left in the record so far.
 pub struct Record<'a> {
-    ledger: Result<&'a Ledger, SetupFailure>,
+    rail: Rc<Rail>,
     watch: &'a dyn Watch,
-    /// Of this run; all its entries have it. What is no run has none.
-    run: Option<String>,
-    principal: RefCell<Principal>,
-    known: RefCell<Vec<(OsString, OsString)>>,
     /// What its receipt will say.
     receipt: RefCell<receipt::Known>,
-    /// Where the chain was when we wrote last.
-    written: RefCell<Option<Appended>>,
-    /// Said, and not written yet.
-    drafts: RefCell<Vec<Draft>>,
-    /// Whether anything of it was written: then its end is, too, even on a full disk.
-    begun: RefCell<bool>,
-    /// What writing took.
-    took: Cell<Duration>,
 }
 
 impl Engine {
@@ -67,52 +57,42 @@ impl Engine {
     /// Begins to record one request.
     pub(crate) fn record(&self) -> Result<Record<'_>, Outcome> {
         let run = workspace::new_id().map_err(|error| crate::layers::not_set_up(error.into()))?;
-        Ok(Record { run: Some(run), ..self.record_of_no_run() })
+        Ok(self.record_of(Some(run)))
     }
 
-    fn record_of_no_run(&self) -> Record<'_> {
+    fn record_of(&self, run: Option<String>) -> Record<'_> {
         let user = User::of_the_process().name;
         let principal = Principal { user, agent: agents::detected(std::env::vars_os()) };
-        Record {
-            ledger: self.ledger(),
-            watch: self.workspaces.watch(),
-            run: None,
-            principal: RefCell::new(principal),
-            known: RefCell::new(std::env::vars_os().collect()),
-            receipt: RefCell::default(),
-            written: RefCell::default(),
-            drafts: RefCell::default(),
-            begun: RefCell::new(false),
-            took: Cell::default(),
-        }
+        let rail = Rc::new(Rail::new(self.ledger().cloned(), run, principal));
+        Record { rail, watch: self.workspaces.watch(), receipt: RefCell::default() }
     }
 
     /// Something that is no run. Written before it is done, and to the disk, as it can't be undone.
     pub(crate) fn record_deed(&self, kind: &'static str, data: Value) -> Result<(), Trouble> {
         let trouble = |outcome| crate::policies::trouble(outcome);
-        let record = self.record_of_no_run();
-        record.say(kind, false, data);
+        let record = self.record_of(None);
+        record.rail.say(kind, false, data);
         record.write(Durable { on_disk: true, checkpoint: true, last_words: false }).map_err(trouble)
     }
 
     /// What came of it.
     pub(crate) fn record_done(&self, kind: &'static str, denied: bool, data: Value) -> Result<(), Trouble> {
         let trouble = |outcome| crate::policies::trouble(outcome);
-        let record = self.record_of_no_run();
-        record.say(kind, denied, data);
+        let record = self.record_of(None);
+        record.rail.say(kind, denied, data);
         record.write(Durable { on_disk: true, checkpoint: true, last_words: true }).map_err(trouble)
     }
 }
 
 impl Record<'_> {
     pub fn run(&self) -> &str {
-        self.run.as_deref().unwrap_or_default()
+        self.rail.run.as_deref().unwrap_or_default()
     }
 
     /// Who asks, as the judge knows it, and which values are nobody's to see.
     pub fn is_for(&self, principal: &Principal, known: Vec<(OsString, OsString)>) {
-        self.principal.replace(principal.clone());
-        self.known.replace(known);
+        self.rail.principal.replace(principal.clone());
+        self.rail.known.replace(known);
     }
 
     /// What is wanted. `input`: what was read of standard input.
@@ -143,7 +123,7 @@ impl Record<'_> {
         if let Some(kept) = kept {
             data["sandbox"] = kept.into();
         }
-        self.say("run.asked", false, data);
+        self.rail.say("run.asked", false, data);
     }
 
     pub fn judged(&self, verdict: &Verdict, policy: &Policy, facts: &Facts) {
@@ -163,12 +143,12 @@ impl Record<'_> {
         let data = json!({
             "ruling": ruling.name(), "rules": rules, "policy": revision(policy), "findings": findings.collect::<Vec<_>>(),
         });
-        self.say("run.judged", ruling == Ruling::Deny, data);
+        self.rail.say("run.judged", ruling == Ruling::Deny, data);
     }
 
     pub fn question(&self, question: &Question) {
         let rules: Vec<&str> = question.reasons.iter().map(|reason| reason.rule.as_str()).collect();
-        self.say(
+        self.rail.say(
             "approval.asked",
             false,
             json!({"question": question.digest, "rules": rules, "policy": question.revision}),
@@ -179,7 +159,7 @@ impl Record<'_> {
         match answer {
             Ok(approval) => {
                 self.receipt.borrow_mut().approvals.push((question.digest.clone(), approval.by.clone()));
-                self.say(
+                self.rail.say(
                     "approval.answered",
                     false,
                     json!({"question": question.digest, "yes": true, "by": approval.by}),
@@ -187,7 +167,7 @@ impl Record<'_> {
             }
             Err(refusal) => {
                 let data = json!({"question": question.digest, "yes": false, "why": refusal.message});
-                self.say("approval.answered", true, data);
+                self.rail.say("approval.answered", true, data);
             }
         }
     }
@@ -206,39 +186,43 @@ impl Record<'_> {
                 (holding.wall.name().to_owned(), held)
             })
             .collect();
-        self.say("sandbox.opening", false, json!({"backend": backend, "walls": walls}));
+        self.rail.say("sandbox.opening", false, json!({"backend": backend, "walls": walls}));
         // What is written to real files can't be undone: the record of it outlives the machine.
         self.write(Durable { on_disk: direct, ..Durable::default() })
     }
 
     /// What came of it. The outcome says so if that could not be written.
     pub fn ended(self, request: &Request, outcome: Outcome) -> Outcome {
-        if !*self.begun.borrow() && self.drafts.borrow().is_empty() {
+        if self.rail.is_silent() {
             self.asked(request, None, None);
         }
         match &outcome {
             Outcome::Ran(finished) => self.finished(finished),
             Outcome::Refused(refusal) => {
                 let data = json!({"outcome": "refused", "rule": refusal.rule, "why": refusal.message, "rules": denied(refusal)});
-                self.say("run.ended", true, data);
+                self.rail.say("run.ended", true, data);
             }
             Outcome::NotSetUp(failure) => {
                 let wall = failure.wall.map(|wall| wall.name());
-                self.say("run.ended", false, json!({"outcome": "not-set-up", "wall": wall, "why": failure.message}));
+                self.rail.say(
+                    "run.ended",
+                    false,
+                    json!({"outcome": "not-set-up", "wall": wall, "why": failure.message}),
+                );
             }
             Outcome::NotStarted(failure) => {
-                self.say("run.ended", false, json!({"outcome": "not-started", "why": failure.message}));
+                self.rail.say("run.ended", false, json!({"outcome": "not-started", "why": failure.message}));
             }
         }
         // Of what ran, the receipt comes last, and is signed with the rest.
         let checkpoint = !matches!(outcome, Outcome::Ran(_));
-        let durable = Durable { checkpoint, last_words: *self.begun.borrow(), on_disk: false };
+        let durable = Durable { checkpoint, last_words: self.rail.written().is_some(), on_disk: false };
         let written = self.write(durable).and_then(|()| self.give_receipt(&outcome));
         let mut outcome = outcome;
         if let Outcome::Ran(finished) = &mut outcome
             && request.trace
         {
-            let nanoseconds = u64::try_from(self.took.get().as_nanos()).unwrap_or(u64::MAX);
+            let nanoseconds = u64::try_from(self.rail.took.get().as_nanos()).unwrap_or(u64::MAX);
             finished.timing.push(Timing { step: "engine: write the record".to_owned(), nanoseconds });
         }
         match written {
@@ -248,14 +232,14 @@ impl Record<'_> {
                 if let Outcome::NotSetUp(failure) = &failed {
                     self.watch.warn(&format!("{}; {}", failure.message, failure.fix));
                 }
-                if *self.begun.borrow() { outcome } else { failed }
+                if self.rail.written().is_some() { outcome } else { failed }
             }
         }
     }
 
     fn finished(&self, finished: &Finished) {
         for denial in finished.denials.iter().take(MOST_LISTED) {
-            self.say("call.denied", true, json!(denial));
+            self.rail.say("call.denied", true, json!(denial));
         }
         if let Some(gathered) = &finished.gathered {
             for artifact in gathered.artifacts.iter().take(MOST_LISTED) {
@@ -267,69 +251,50 @@ impl Record<'_> {
                 if let Fate::Withheld(withheld) = &artifact.fate {
                     (data["rule"], data["why"]) = (json!(withheld.rule), json!(withheld.reason));
                 }
-                self.say(kind, denied, data);
+                self.rail.say(kind, denied, data);
             }
         }
         if let Some(leftover) = &finished.leftover {
-            self.say("files.changed", false, json!(leftover));
+            self.rail.say("files.changed", false, json!(leftover));
         }
         let (exit, signal) = match finished.exit {
             Exit::Code(code) => (Some(code), None),
             Exit::Signal(signal) => (None, Some(signal)),
         };
-        self.say("run.ended", false, json!({
+        self.rail.say("run.ended", false, json!({
             "outcome": "ran", "exit": exit, "signal": signal, "overrun": finished.overrun, "usage": finished.usage,
-            "denials": finished.denials.iter().map(|denial| denial.times).sum::<u64>() + finished.denials_not_listed,
+            "programs_not_listed": self.rail.untold.get(),
+                "denials": finished.denials.iter().map(|denial| denial.times).sum::<u64>() + finished.denials_not_listed,
             "redacted": finished.redacted, "output_dropped": finished.output_dropped, "backend": finished.backend,
         }));
     }
 
     fn give_receipt(&self, outcome: &Outcome) -> Result<(), Outcome> {
-        let (Outcome::Ran(finished), Some(written)) = (outcome, self.written.borrow().clone()) else { return Ok(()) };
+        let (Outcome::Ran(finished), Some(written)) = (outcome, self.rail.written()) else { return Ok(()) };
         let began = Instant::now();
-        let Principal { user, agent } = self.principal.borrow().clone();
+        let Principal { user, agent } = self.rail.principal.borrow().clone();
         let known = receipt::Known { run: self.run().to_owned(), user, agent, ..self.receipt.borrow().clone() };
         let Appended { installation, number, hash, .. } = &written;
         let chain = receipt::Chain { installation: installation.clone(), entries: *number, head: ledger::hex(hash) };
         let statement = receipt::statement(&known, finished, &chain).to_string();
-        let statement = release::without_known(statement.as_bytes(), &self.known.borrow());
-        let ledger = self.ledger.clone().map_err(Outcome::NotSetUp)?;
+        let statement = release::without_known(statement.as_bytes(), &self.rail.known.borrow());
+        let ledger = self.rail.ledger.as_ref().map_err(|failure| Outcome::NotSetUp(failure.clone()))?;
         let key = ledger.key().map_err(|error| usage(error.to_string(), error.fix()))?;
         let envelope = serde_json::to_value(Envelope::sign(&key, &statement)).unwrap_or_default();
-        self.took.set(self.took.get() + began.elapsed());
-        self.say("run.receipt", false, envelope);
+        self.rail.took.set(self.rail.took.get() + began.elapsed());
+        self.rail.say("run.receipt", false, envelope);
         self.write(Durable { checkpoint: true, last_words: true, on_disk: false })
     }
 
-    fn say(&self, kind: &'static str, denied: bool, data: Value) {
-        let Principal { user, agent } = self.principal.borrow().clone();
-        let data = data.to_string();
-        let draft = Draft { at: micros_now(), kind, denied, run: self.run.clone(), user: Some(user), agent, data };
-        self.drafts.borrow_mut().push(draft);
+    /// Is told what happens inside while it runs.
+    pub fn witness(&self) -> Box<dyn Witness> {
+        self.rail.witness()
     }
 
     /// Everything that was said since is in the record after this.
     pub fn write(&self, durable: Durable) -> Result<(), Outcome> {
-        let began = Instant::now();
-        let mut drafts = self.drafts.take();
-        if drafts.is_empty() {
-            return Ok(());
-        }
-        let ledger = self.ledger.clone().map_err(Outcome::NotSetUp)?;
-        // What stands in the place of a secret needs no quotes, so the data stays what it is.
-        let known = self.known.borrow();
-        for draft in &mut drafts {
-            let text = release::without_known(draft.data.as_bytes(), &known);
-            draft.data = String::from_utf8(text).unwrap_or_else(|_| "{}".to_owned());
-        }
-        let appended = ledger.append(&drafts, durable).map_err(|error| usage(error.to_string(), error.fix()))?;
-        self.begun.replace(true);
-        self.written.replace(Some(appended.clone()));
-        self.took.set(self.took.get() + began.elapsed());
-        if let Some(checkpoint) = appended.checkpoint
-            && let Err(error) = ledger.tell_anchors(&checkpoint)
-        {
-            self.watch.warn(&format!("{error}; {}", error.fix()));
+        if let Some(warning) = self.rail.write(durable)? {
+            self.watch.warn(&warning);
         }
         Ok(())
     }

@@ -44,6 +44,7 @@ impl Release {
             error: self.outlet(stderr.then(Cleaner::new), is_nowhere(rustix::stdio::stderr())),
             // Whoever has a terminal of their own draws on it as they like; a secret is none of that.
             terminal: self.outlet(Some(Cleaner::of_a_screen()), false),
+            witness: None,
         }
     }
 

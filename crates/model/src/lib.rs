@@ -37,7 +37,7 @@ pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
 pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, KeyShown, Records, Soundness};
-pub use release::{Outlet, Redacted, Streams};
+pub use release::{Outlet, Redacted, Started, Streams, Witness};
 pub use request::{Asked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{

@@ -1,6 +1,10 @@
 //! The release gate for what a sandbox says while it runs: bytes pass through here on their way out.
 
+use std::time::SystemTime;
+
 use serde::Serialize;
+
+use crate::Trouble;
 
 /// One stream on its way out.
 pub trait Outlet {
@@ -12,6 +16,30 @@ pub trait Outlet {
     fn holds(&self) -> bool;
     /// A person waits for it, and nothing came for a while: appends what was held back and may pass, and begins anew.
     fn rest(&mut self, out: &mut Vec<u8>);
+}
+
+/// Whoever writes down what happens in a sandbox while it runs. What can't be written down ends the run.
+pub trait Witness {
+    fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble>;
+    /// One more was started, and there are too many to tell of each.
+    fn one_more(&mut self);
+}
+
+/// A program that was about to be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Started {
+    #[serde(skip)]
+    pub at: SystemTime,
+    /// Numbered as the host sees them.
+    pub process: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<i32>,
+    /// As it was called: from where the caller was.
+    pub program: String,
+    pub arguments: Vec<String>,
+    /// Some words, or the ends of some, could not be read or are too long.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// A kind of secret that was taken out, and how often.
@@ -31,4 +59,6 @@ pub struct Streams {
     pub error: Option<Box<dyn Outlet>>,
     /// Of a sandbox with a terminal of its own.
     pub terminal: Option<Box<dyn Outlet>>,
+    /// Is told what happens inside.
+    pub witness: Option<Box<dyn Witness>>,
 }

@@ -14,6 +14,7 @@ pub mod keeper;
 pub mod landlock;
 pub mod leases;
 pub mod limits;
+pub mod memory;
 pub mod mounts;
 pub mod network;
 pub mod process;

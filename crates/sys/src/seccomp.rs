@@ -45,6 +45,8 @@ pub enum Answer {
     Fail(i32),
     /// Succeeds with nothing done.
     Pretend,
+    /// The kernel does as it was asked. Never the end of a check: what it was asked may have been changed since.
+    Proceed,
 }
 
 // From linux/seccomp.h: _IOWR('!', 0, seccomp_notif) and so on.
@@ -53,6 +55,7 @@ const SEND: libc::c_ulong = 0xC018_2101;
 const STILL_VALID: libc::c_ulong = 0x4008_2102;
 const SET_FLAGS: libc::c_ulong = 0x4008_2104;
 const WAKE_ON_SAME_CPU: libc::c_ulong = 1;
+const PROCEED: u32 = 1;
 
 /// The next waiting call. `None`: its process was killed meanwhile, or nothing is left to wait for.
 pub fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Asked>> {
@@ -85,9 +88,12 @@ pub fn answer(listener: BorrowedFd<'_>, asked: &Asked, answer: Answer) -> io::Re
         val: 0,
         error: match answer {
             Answer::Fail(errno) => -errno,
-            Answer::Pretend => 0,
+            Answer::Pretend | Answer::Proceed => 0,
         },
-        flags: 0,
+        flags: match answer {
+            Answer::Proceed => PROCEED,
+            Answer::Fail(_) | Answer::Pretend => 0,
+        },
     };
     // SAFETY: SEND reads one response, which outlives the call.
     match checked(unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const response) }.into()) {

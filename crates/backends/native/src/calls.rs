@@ -119,8 +119,6 @@ const ALLOWED: &[Call] = &[
     Call::process_madvise,
     Call::process_mrelease,
     // Processes and threads
-    Call::execve,
-    Call::execveat,
     Call::exit,
     Call::exit_group,
     Call::wait4,
@@ -380,6 +378,7 @@ const ALLOWED_PERSONALITIES: &[u32] = &[0, 0xffff_ffff, 0x0004_0000];
 
 const ALLOW: Rule = Rule::Always(Action::Allow);
 const REFUSE: Rule = Rule::Always(Action::Notify);
+const TELL: Rule = Rule::Always(Action::Notify);
 const UNKNOWN: Rule = Rule::Always(Action::Fail(ENOSYS as u16));
 
 /// The whole list as rules for the filter. Pure.
@@ -390,6 +389,9 @@ pub fn rules(options: Options) -> Rules {
         set(*call, ALLOW);
     }
 
+    // Somebody is told, and they go on: see `programs`.
+    set(Call::execve, TELL);
+    set(Call::execveat, TELL);
     set(Call::clone, Rule::without_bits(0, NEW_NAMESPACE, ALLOW, REFUSE));
     // Its flags are behind a pointer, out of a filter's sight. The C libraries then use clone.
     set(Call::clone3, UNKNOWN);
@@ -501,6 +503,7 @@ pub fn answer(asked: &Asked) -> Answer {
         return Answer::Fail(EPERM);
     }
     match Call::new(asked.number as usize) {
+        Some(Call::execve | Call::execveat) => Answer::Proceed,
         // Programs that guard secrets switch core files off and give up if they can't. They are off.
         Some(Call::prlimit64) | Some(Call::setrlimit) => Answer::Pretend,
         // Nor who may inspect them: nobody else is there, and we must be able to measure them.

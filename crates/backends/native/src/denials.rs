@@ -8,6 +8,7 @@ use model::{Denial, Wall};
 use sys::seccomp::{self, Answer, Asked};
 
 use crate::calls;
+use crate::programs::Programs;
 
 /// What has been refused so far. Bounded, whatever the guest does.
 #[derive(Default)]
@@ -24,12 +25,18 @@ const PATIENCE: u64 = 2_000;
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Denials {
-    /// Answers one waiting call.
-    pub fn answer_next(&mut self, listener: BorrowedFd<'_>) -> io::Result<()> {
+    /// Answers one waiting call. `programs` is told of those that start one.
+    pub fn answer_next(&mut self, listener: BorrowedFd<'_>, programs: &mut Programs) -> io::Result<()> {
         let Some(asked) = seccomp::receive(listener)? else {
             return Ok(());
         };
         let answer = calls::answer(&asked);
+        if answer == Answer::Proceed {
+            let told = programs.note(listener, &asked);
+            // Even if it could not be told: whoever waits must not wait for ever. Then the run ends.
+            seccomp::answer(listener, &asked, answer)?;
+            return told.map_err(|trouble| io::Error::other(trouble.to_string()));
+        }
         if answer != Answer::Pretend {
             self.record(&asked, || {
                 let program = program_of(asked.thread);

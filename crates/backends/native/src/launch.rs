@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use guest::wire::{self, Report};
 use guest::{Orders, Payload, Step};
-use model::{Outlet, Powers, SetupFailure, Streams, Wall};
+use model::{Outlet, Powers, SetupFailure, Streams, Wall, Witness};
 use rustix::fs::{FileType, Mode, OFlags};
 use sys::identity::{self, Mapping};
 use sys::process::{self, Alone, Forked, Strings};
@@ -30,6 +30,8 @@ pub struct Raised {
     pub terminal: Option<OwnedFd>,
     /// What is shown of it passes through this.
     pub screen: Option<Box<dyn Outlet>>,
+    /// Is told of every program that is started.
+    pub witness: Option<Box<dyn Witness>>,
     pub group: Option<Group>,
     pub pumps: Pumps,
     pub input: Input,
@@ -78,16 +80,16 @@ pub fn launch(
     let group = if early { make_group(blueprint.ceiling.as_ref(), host, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
-        let Streams { input, output, error, terminal } = streams;
+        let Streams { input, output, error, terminal, witness } = streams;
         let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error);
         let pumps = pumps.map_err(cannot("make pipes"))?;
         let input = Input::prepare(powers.command.terminal, input).map_err(cannot("make pipes"))?;
         let payload = payload(powers).map_err(cannot("pass on the command"))?;
         let mask = signals::block_all().map_err(cannot("block signals"))?;
         let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
-        Ok((pumps, terminal, input, payload, mask, signals))
+        Ok((pumps, terminal, witness, input, payload, mask, signals))
     };
-    let (pumps, screen, input, payload, mask, signals) = match ends() {
+    let (pumps, screen, witness, input, payload, mask, signals) = match ends() {
         Ok(ends) => ends,
         Err(failed) => return Err(undo(group, failed)),
     };
@@ -136,6 +138,7 @@ pub fn launch(
         listener: None,
         terminal: None,
         screen,
+        witness,
         group,
         pumps,
         input,

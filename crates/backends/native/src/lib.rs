@@ -15,6 +15,7 @@ mod launch;
 mod measure;
 mod output;
 mod plan;
+mod programs;
 mod supervise;
 mod terminal;
 

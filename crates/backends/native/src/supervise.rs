@@ -19,6 +19,7 @@ use crate::denials::Denials;
 use crate::groups::Group;
 use crate::launch::Raised;
 use crate::measure::{Measure, records};
+use crate::programs::Programs;
 use crate::terminal::Terminal;
 
 pub struct Supervised {
@@ -39,6 +40,7 @@ impl model::Sandbox for Supervised {
         let Supervised { raised, grant, stacks, enforcement, backend } = *self;
         let mut watch = Watch::new(raised, &grant, &stacks);
         let watched = watch.until_the_end();
+        let told = watch.programs.tell().map_err(|trouble| io::Error::other(trouble.to_string()));
         let Watch { mut raised, denials, ended, start_failure, overrun, terminal, .. } = watch;
         raised.clock.lap("payload: fork, exec, run, end");
         // Before the group is removed, which begins as soon as the first process is gone.
@@ -62,6 +64,7 @@ impl model::Sandbox for Supervised {
 
         let well = watched
             .map_err(|error| ("watch it", error))
+            .and(told.map_err(|error| ("record it", error)))
             .and(drained.map_err(|error| ("pass its output on", error)))
             .and(removed.map_err(|error| ("remove its control group", error)))
             .and(reaped.map_err(|error| ("end it", error)));
@@ -152,6 +155,7 @@ fn sweep(keeper: Option<i32>) -> io::Result<()> {
 struct Watch {
     raised: Raised,
     denials: Denials,
+    programs: Programs,
     measure: Measure,
     terminal: Option<Terminal>,
     deadline: Option<Instant>,
@@ -164,8 +168,10 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(raised: Raised, grant: &Grant, stacks: &[Stack]) -> Watch {
+    fn new(mut raised: Raised, grant: &Grant, stacks: &[Stack]) -> Watch {
         let limits = &grant.powers().limits;
+        let words = &grant.powers().command.arguments;
+        let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         if let Some(listener) = &raised.listener {
             // Only for speed: older kernels answer no, and nothing changes.
             seccomp::prefer_same_cpu(listener.as_fd());
@@ -173,6 +179,7 @@ impl Watch {
         Watch {
             deadline: limits.wall_time.map(|time| raised.started + time),
             measure: Measure::new(raised.pid, grant, stacks, raised.group.is_some()),
+            programs: Programs::new(raised.witness.take(), words),
             raised,
             denials: Denials::default(),
             terminal: None,
@@ -197,11 +204,14 @@ impl Watch {
             if let Some(terminal) = &mut self.terminal {
                 terminal.let_go(now)?;
             }
+            if self.programs.next().is_some_and(|moment| now >= moment) {
+                self.programs.tell().map_err(|trouble| io::Error::other(trouble.to_string()))?;
+            }
             let ready = self.wait_for_something(now)?;
             if ready.refused
                 && let Some(listener) = &self.raised.listener
             {
-                self.denials.answer_next(listener.as_fd())?;
+                self.denials.answer_next(listener.as_fd(), &mut self.programs)?;
             }
             if ready.input {
                 self.raised.input.pump()?;
@@ -261,7 +271,8 @@ impl Watch {
             .collect();
 
         let screen = self.terminal.as_ref().and_then(Terminal::next);
-        let next = [self.deadline, self.grace, self.measure.next(), screen].into_iter().flatten().min();
+        let next =
+            [self.deadline, self.grace, self.measure.next(), self.programs.next(), screen].into_iter().flatten().min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}

@@ -184,6 +184,10 @@ pub fn described(entry: &Entry) -> String {
             let walls = if weak.is_empty() { "every wall fully held".to_owned() } else { weak.join("; ") };
             format!("{}: {walls}", text("backend"))
         }
+        "program.started" => {
+            let words = list("arguments").join(" ");
+            format!("{} {}: {words}", data["process"], text("program"))
+        }
         "call.denied" => {
             let times = match data["times"].as_u64() {
                 None | Some(1) => String::new(),

@@ -8,6 +8,7 @@ use crate::desk::Desk;
 
 pub const ALL: &[(&str, Check)] = &[
     ("a_run_is_told_from_what_was_asked_to_how_it_ended", whole),
+    ("every_program_that_is_started_is_told_with_its_words", programs),
     ("what_was_refused_is_found_as_such", refused),
     ("what_is_taken_is_recorded_before_and_after", commit),
     ("many_runs_at_once_make_one_chain", many),
@@ -38,18 +39,20 @@ fn whole(who: Who) -> Result<(), String> {
     let result: Value = serde_json::from_str(&said.error).map_err(|error| format!("{error}: {said:?}"))?;
     let run = result["run"].as_str().ok_or("the result has no run")?;
     let told = entries(&desk, &["--run", run])?;
-    let wanted =
-        ["run.asked", "run.judged", "sandbox.opening", "call.denied", "files.changed", "run.ended", "run.receipt"];
+    let wanted = [
+        "run.asked", "run.judged", "sandbox.opening", "program.started", "call.denied", "files.changed", "run.ended",
+        "run.receipt",
+    ];
     if kinds(&told) != wanted {
         return Err(format!("{:?}", kinds(&told)));
     }
     if told[0]["data"]["command"][2] != script || told.iter().any(|entry| entry["agent"] != "tester") {
         return Err(format!("{told:?}"));
     }
-    if told[1]["data"]["ruling"] != "allow" || told[3]["denied"] != true || told[3]["data"]["call"] != "unshare" {
+    if told[1]["data"]["ruling"] != "allow" || told[4]["denied"] != true || told[4]["data"]["call"] != "unshare" {
         return Err(format!("{told:?}"));
     }
-    if told[2]["data"]["walls"]["system-calls"] != "fully" || told[5]["data"]["exit"] != 0 {
+    if told[2]["data"]["walls"]["system-calls"] != "fully" || told[6]["data"]["exit"] != 0 {
         return Err(format!("{told:?}"));
     }
     // The last run is the same; and in words.
@@ -65,6 +68,37 @@ fn whole(who: Who) -> Result<(), String> {
     match (report["unsigned"].as_u64(), report["checkpoints"].as_u64()) {
         (Some(0), Some(1..)) => Ok(()),
         _ => Err(format!("{report}")),
+    }
+}
+
+/// Also one that leaves its session and its parent, and one that is looked for along PATH.
+fn programs(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let script = "/usr/bin/python3 -c 'import os; os.fork() or (os.setsid(), os.fork() or os.execlp(\"expr\", \"expr\", \"6\", \"*\", \"7\"))'\n\
+                  env A=b printf x\n/bin/true one 'two words'\nnot-there || exec sleep 0.2";
+    desk.expect(&["run", "-q", "--", "sh", "-c", script], 0, "")?;
+    let told = entries(&desk, &["--run", "last", "--type", "program.started"])?;
+    let words = |entry: &Value| -> Vec<String> {
+        let words = entry["data"]["arguments"].as_array().into_iter().flatten();
+        words.map(|word| word.as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let all: Vec<Vec<String>> = told.iter().map(words).collect();
+    for wanted in [
+        &["sh", "-c", script][..],
+        &["expr", "6", "*", "7"],
+        &["env", "A=b", "printf", "x"],
+        &["printf", "x"],
+        &["/bin/true", "one", "two words"],
+        &["sleep", "0.2"],
+    ] {
+        let count = all.iter().filter(|words| *words == wanted).count();
+        if count != 1 {
+            return Err(format!("{wanted:?} is there {count} times: {all:?}"));
+        }
+    }
+    match told.iter().all(|entry| entry["data"]["parent"].is_number()) {
+        true => Ok(()),
+        false => Err(format!("{told:?}")),
     }
 }
 

@@ -14,8 +14,9 @@ pub const LOG_HELP: &str = "\
   belljar log --type commit -f       what is taken from sandboxes, as it happens
   belljar log --json > all.ndjson    everything, an object a line
 
-Kinds: run.asked, run.judged, run.ended, approval.asked, approval.answered, sandbox.*, call.denied, files.changed,
-artifact.released, artifact.withheld, commit.begun, commit.ended, ledger.*; a first word stands for all of its kind.
+Kinds: run.asked, run.judged, run.ended, run.receipt, approval.asked, approval.answered, sandbox.*, program.started,
+call.denied, files.changed, artifact.released, artifact.withheld, commit.begun, commit.ended, ledger.*; a first word
+stands for all of its kind.
 Times are UTC. Values of secrets are never in the record.";
 
 pub const LEDGER_HELP: &str = "\

@@ -1,0 +1,149 @@
+//! Programs that are started inside: who, by whom, with which words. Seen when the kernel is asked to start them.
+//!
+//! Whoever asks could change the words in memory between our look and the kernel's, with a second thread. So this tells
+//! what was asked for; nothing is decided by it.
+
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use model::{Started, Trouble, Witness};
+use sys::memory;
+use sys::seccomp::{self, Asked};
+use syscalls::Sysno as Call;
+
+/// Of one run: more are counted. A build has thousands; whoever starts more has something else in mind.
+const MOST: u64 = 20_000;
+const MOST_WORDS: usize = 64;
+const LONGEST_WORD: usize = 512;
+const PAGE: u64 = 4096;
+/// That wait to be told, and for how long.
+const MOST_WAITING: usize = 200;
+const LONGEST_WAIT: Duration = Duration::from_millis(200);
+
+pub struct Programs {
+    witness: Option<Box<dyn Witness>>,
+    /// The first is ours to start, and its memory nobody's to look at: its words are known.
+    first: Option<Vec<String>>,
+    seen: u64,
+    /// Not told yet, in their order: an attempt may turn out to have failed.
+    waiting: Vec<Attempt>,
+    since: Option<Instant>,
+}
+
+struct Attempt {
+    started: Started,
+    /// What its process ran when it asked.
+    instead_of: Option<PathBuf>,
+}
+
+impl Programs {
+    pub fn new(witness: Option<Box<dyn Witness>>, first: Vec<String>) -> Programs {
+        Programs { witness, first: Some(first), seen: 0, waiting: Vec::new(), since: None }
+    }
+
+    /// Notes one that is about to be started.
+    pub fn note(&mut self, listener: BorrowedFd<'_>, asked: &Asked) -> Result<(), Trouble> {
+        let first = self.first.take();
+        let Some(witness) = &mut self.witness else { return Ok(()) };
+        self.seen += 1;
+        if self.seen > MOST {
+            witness.one_more();
+            return Ok(());
+        }
+        let (program, mut arguments, mut cut) = match first {
+            Some(words) => (words.first().cloned().unwrap_or_default(), words, false),
+            None => words(asked),
+        };
+        if arguments.len() > MOST_WORDS {
+            arguments.truncate(MOST_WORDS);
+            cut = true;
+        }
+        let parent = parent_of(asked.thread);
+        let instead_of = std::fs::read_link(format!("/proc/{}/exe", asked.thread)).ok();
+        // Read, then asked whether it was about the caller: a number can come to mean somebody else.
+        if !seccomp::still_waits(listener, asked) {
+            return Ok(());
+        }
+        // Whoever looks along PATH asks for one after the other. That it asks again, with the same words and as the
+        // same program, says that the one before was not there.
+        let same = |known: &Attempt| known.started.process == asked.thread;
+        if let Some(last) = self.waiting.iter().rposition(same)
+            && self.waiting[last].started.arguments == arguments
+            && self.waiting[last].instead_of == instead_of
+        {
+            self.waiting.remove(last);
+        }
+        let started = Started { at: SystemTime::now(), process: asked.thread, parent, program, arguments, cut };
+        self.waiting.push(Attempt { started, instead_of });
+        self.since.get_or_insert_with(Instant::now);
+        if self.waiting.len() >= MOST_WAITING { self.tell() } else { Ok(()) }
+    }
+
+    /// When those that wait should be told.
+    pub fn next(&self) -> Option<Instant> {
+        self.since.map(|since| since + LONGEST_WAIT)
+    }
+
+    pub fn tell(&mut self) -> Result<(), Trouble> {
+        self.since = None;
+        let started: Vec<Started> = self.waiting.drain(..).map(|attempt| attempt.started).collect();
+        match &mut self.witness {
+            Some(witness) if !started.is_empty() => witness.started(started),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The program's path and its words, as far as they can be read, and whether some are missing.
+fn words(asked: &Asked) -> (String, Vec<String>, bool) {
+    // execveat has a folder first.
+    let at = usize::from(asked.number == Call::execveat.id() as u32);
+    let mut cut = false;
+    let program = text(asked.thread, asked.arguments[at], &mut cut);
+    let mut pointers = [0u8; (MOST_WORDS + 1) * 8];
+    let read = memory::read_of(asked.thread, asked.arguments[at + 1], &mut pointers).unwrap_or(0);
+    let mut arguments = Vec::new();
+    let mut ended = false;
+    for pointer in pointers[..read].chunks_exact(8) {
+        let address = u64::from_ne_bytes(pointer.try_into().unwrap_or_default());
+        if address == 0 {
+            ended = true;
+            break;
+        }
+        if arguments.len() == MOST_WORDS {
+            break;
+        }
+        arguments.push(text(asked.thread, address, &mut cut));
+    }
+    (program, arguments, cut || !ended)
+}
+
+/// Up to its zero byte, or to as much of it as somebody reads.
+fn text(process: i32, address: u64, cut: &mut bool) -> String {
+    let mut bytes = Vec::new();
+    let mut place = address;
+    while bytes.len() < LONGEST_WORD {
+        // Not over the end of a page: the next one may not be there.
+        let most = (PAGE - place % PAGE).min((LONGEST_WORD - bytes.len()) as u64);
+        let mut part = vec![0; usize::try_from(most).unwrap_or(0)];
+        let Ok(count @ 1..) = memory::read_of(process, place, &mut part) else {
+            break;
+        };
+        if let Some(end) = part[..count].iter().position(|byte| *byte == 0) {
+            bytes.extend_from_slice(&part[..end]);
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+        bytes.extend_from_slice(&part[..count]);
+        place += count as u64;
+    }
+    *cut = true;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The fourth word of its line, which comes after a name that may have anything in it.
+fn parent_of(process: i32) -> Option<i32> {
+    let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+    let after = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
+    std::str::from_utf8(after).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
