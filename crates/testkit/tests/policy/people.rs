@@ -13,6 +13,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_no_is_final_and_says_why", no),
     ("a_yes_to_something_else_is_none", other),
     ("what_is_taken_is_what_was_agreed_to", agreed),
+    ("who_is_asked_about_changes_sees_them", seen),
     ("a_yes_for_good_is_as_narrow_as_can_be", for_good),
     ("a_variable_brings_no_answers", brought),
 ];
@@ -157,6 +158,46 @@ fn agreed(who: Who) -> Result<(), String> {
     ended(asker, 0, "")?;
     match (there("q.sql").as_deref(), there("n").as_deref()) {
         (Some("harmful\n"), Some("n\n")) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn seen(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy(&format!("[commit]\nask = [\"*.sql\", \"long\"]\n{WAITS}"))?;
+    desk.put("q.sql", "one\ntwo\n")?;
+    let id = desk.project.create()?;
+    let script = "printf 'one\\n\\033[2Jdrop\\n' > q.sql; seq 20000 > long; printf '\\377' > \"$(printf 'a\\nb.sql')\"";
+    desk.expect(&["exec", &id, "--", "sh", "-c", script], 0, "")?;
+    let asker = Asker::of(&desk, &["apply", &id])?;
+    // Without an answer: it is shown, and nobody can be asked here.
+    let shown = desk.expect(&["approve", &asker.id], 125, "standard input is no terminal")?.error;
+    let lines = [
+        "added a\\nb.sql, +1 -0, mode 644", "added long, +20000 -0, mode 644", "modified q.sql, +1 -1", "-two",
+        "+⟨U+001B⟩[2Jdrop", "\\xff", "+1000", "not shown", "more lines, ", "bytes, of long; ",
+        "the whole diff has the digest",
+    ];
+    if let Some(missing) = lines.iter().find(|line| !shown.contains(**line)) {
+        return Err(format!("`{missing}` is not shown: {shown}"));
+    }
+    if shown.contains('\u{1b}') || shown.contains("19999") {
+        return Err(format!("too much is shown: {shown}"));
+    }
+    // What it would take the place of is part of what was agreed to.
+    desk.put("q.sql", "one\ntwo\nthree\n")?;
+    asker.answer(&desk, &["--once"])?;
+    ended(asker, 125, "changed since somebody was asked")?;
+    desk.put("q.sql", "one\ntwo\n")?;
+    // The end of what nobody sees counts like its beginning.
+    let asker = Asker::of(&desk, &["apply", &id, "--theirs"])?;
+    desk.expect(&["exec", &id, "--", "sh", "-c", "sed -i 's/^20000$/20001/' long"], 0, "")?;
+    asker.answer(&desk, &["--once"])?;
+    ended(asker, 125, "changed since somebody was asked")?;
+    let asker = Asker::of(&desk, &["apply", &id, "--theirs"])?;
+    asker.answer(&desk, &["--once"])?;
+    ended(asker, 0, "")?;
+    match std::fs::read_to_string(desk.project.work.join("q.sql")) {
+        Ok(text) if text.contains("drop") => Ok(()),
         other => Err(format!("{other:?}")),
     }
 }
