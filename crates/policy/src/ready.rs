@@ -128,7 +128,7 @@ impl Ready {
         };
         let Ready { id, place, then, why, when: _ } = self;
         let [id, place, why] = [id, place, why].map(|text| Cow::Borrowed(*text));
-        Ok(Rule { id, place, actions, conditions, then: *then, why })
+        Ok(Rule { id, place, actions, conditions, then: *then, why, own: false })
     }
 
     /// Whether it is worth while to ask: most commands are of another program.

@@ -23,6 +23,8 @@ pub struct Rule {
     pub conditions: Conditions,
     pub then: Ruling,
     pub why: Cow<'static, str>,
+    /// Of a person who answers for it: of the user's own policy or the machine's, and of no preset or project.
+    pub own: bool,
 }
 
 /// All must hold.
@@ -45,6 +47,29 @@ impl Conditions {
         let mut all = self.all().to_vec();
         all.push(condition);
         *self = Conditions::Known(all);
+    }
+
+    /// Patterns for paths. Presets' rules on paths are worked out at once, so none is left out.
+    pub fn paths(&self) -> impl Iterator<Item = &PathPattern> {
+        let known = match self {
+            Conditions::Known(conditions) => conditions.as_slice(),
+            Conditions::Later(..) => &[],
+        };
+        known.iter().flat_map(|condition| match condition {
+            Condition::Path(patterns) => patterns.as_slice(),
+            _ => &[],
+        })
+    }
+
+    pub fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathPattern> {
+        let known = match self {
+            Conditions::Known(conditions) => conditions.as_mut_slice(),
+            Conditions::Later(..) => &mut [],
+        };
+        known.iter_mut().flat_map(|condition| match condition {
+            Condition::Path(patterns) => patterns.as_mut_slice(),
+            _ => &mut [],
+        })
     }
 
     /// Looked at before the conditions are worked out.
@@ -175,7 +200,11 @@ impl Condition {
             Condition::FedBy(programs) => command
                 .is_some_and(|command| {
                     let is_named = |source: &String| programs.iter().any(|glob| glob.matches(source, care));
-                    command.fed_by.iter().any(is_named)
+                    match care {
+                        // What goes through `mytool` may still be what `curl` brought.
+                        Care::Exact => !command.fed_by.is_empty() && command.fed_by.iter().all(is_named),
+                        Care::Forgiving => command.fed_by.iter().any(is_named),
+                    }
                 })
                 .into(),
             Condition::Writes(wanted) => command.is_some_and(|command| command.writes.is_empty() != *wanted).into(),
@@ -275,12 +304,16 @@ const HARMLESS: &[&str] = &["CI", "COLUMNS", "FORCE_COLOR", "LANG", "LC_ALL", "N
 /// allow `./git`. A program that is only known when it runs is no rule's: the reading says that it is unclear.
 fn program(names: &[Glob], command: &Simple, care: Care) -> Told {
     let Some(name) = command.name() else { return Told::No };
-    // Nor where a variable is set that may decide what it loads or starts: `GIT_EXTERNAL_DIFF=./x git diff`.
-    let harmless = |(name, _): &(String, Word)| HARMLESS.contains(&name.as_str());
-    if care == Care::Exact && !(command.is_standard() && command.assignments.iter().all(harmless)) {
+    if care == Care::Exact && !is_the_systems(command) {
         return Told::No;
     }
     names.iter().any(|glob| glob.matches(name, care)).into()
+}
+
+/// The system's own program, and no variable is set that may decide what it loads or starts: `GIT_EXTERNAL_DIFF=./x git diff`.
+pub fn is_the_systems(command: &Simple) -> bool {
+    let harmless = |(name, _): &(String, Word)| HARMLESS.contains(&name.as_str());
+    command.is_standard() && command.assignments.iter().all(harmless)
 }
 
 fn subcommand(wanted: &[Subcommand], command: &Simple, care: Care) -> Told {

@@ -4,6 +4,7 @@
 //! names; a variable (`XDG_CONFIG_HOME`, `HOME`) can add another, which is heard as well, but can't take that one away.
 
 mod code;
+mod links;
 mod questions;
 pub use questions::trouble;
 pub mod recorded;
@@ -142,6 +143,9 @@ pub fn load(
     let texts = managed.iter().chain(&own).chain(project_texts.iter().map(|(_, text)| text));
     let texts = texts.chain(foreign_texts.iter().flat_map(|(_, _, texts)| texts));
     policy.revision = revision(texts.chain(read_presets.borrow().iter()));
+    let folders_of_work: Vec<String> = workspaces.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+    let links = links::among(policy.beginnings(&folders_of_work));
+    policy.told_of(&links, &folders_of_work);
     Ok(Loaded { policy, folders, project_files, files, counted_in })
 }
 
