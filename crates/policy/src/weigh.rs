@@ -140,12 +140,19 @@ impl Voice {
         self.sheet.defaults.get(&action).map(|(ruling, _)| *ruling)
     }
 
-    /// Its rules; where none speaks, its default; else nothing.
+    /// Its rules; where none surely speaks, its default; else nothing.
     fn says(&self, part: &Part<'_>) -> Vec<Reason> {
-        let mut reasons: Vec<Reason> = self.sheet.rules.iter().filter_map(|rule| reason(rule, part)).collect();
+        let mut reasons = Vec::new();
+        let mut unsure = 0;
+        for rule in &self.sheet.rules {
+            let told = rule.matches(part);
+            reasons.extend(reason(rule, told, part));
+            unsure += usize::from(told == Told::Maybe && rule.then != Ruling::Allow);
+        }
         reasons.extend(self.languages(part));
         reasons.extend(self.foreign_rules(part));
-        if reasons.is_empty()
+        // A rule that may not be about it takes no default away: one more rule that denies would make a no a question.
+        if reasons.len() == unsure
             && let Some((ruling, place)) = self.sheet.defaults.get(&part.envelope.action)
         {
             let action = part.envelope.action;
@@ -221,8 +228,8 @@ impl Voice {
     }
 }
 
-fn reason(rule: &Rule, part: &Part<'_>) -> Option<Reason> {
-    let (ruling, why) = match (rule.matches(part), rule.then) {
+fn reason(rule: &Rule, told: Told, part: &Part<'_>) -> Option<Reason> {
+    let (ruling, why) = match (told, rule.then) {
         (Told::No, _) | (Told::Maybe, Ruling::Allow) => return None,
         (Told::Yes, then) => (then, rule.why.clone().into_owned()),
         // Nobody can tell before it runs, so somebody must.

@@ -195,6 +195,15 @@ fn a_path_that_is_a_link_is_meant_by_both_its_names() {
     assert_eq!(reads(&allows, "/etc/x"), "defaults.read");
 }
 
+#[test]
+fn a_rule_that_may_deny_turns_no_default_around() {
+    let text = "version = 1\n[defaults]\nexec = \"deny\"\n[[rule]]\nwhy = \"x\"\nthen = \"deny\"\n\
+                when = { program = \"git\", args = [\"push\", \"--force\"] }\n";
+    let policy = Policy::of_one_file(Source { file: "policy.toml", text }, "/home/user").expect("a policy");
+    assert_eq!(ruling(&policy, "git push $X"), Ruling::Deny);
+    assert_eq!(ruling(&policy, "git push --force"), Ruling::Deny);
+}
+
 /// What a voice of its own says, beside the user's.
 fn with_project(user: &str, project: &str, trusted: bool) -> Policy {
     let source = |file, text| Source { file, text };
