@@ -14,6 +14,7 @@ use policy::{
     store_below,
 };
 
+use crate::approvals;
 use crate::judge::usage;
 use crate::policies::Loaded;
 use crate::refused;
@@ -262,7 +263,10 @@ fn access(mode: WorkspaceMode) -> Access {
 
 /// As it is called, and where that leads; also where it is not there yet, since the next run makes it.
 fn state() -> Vec<PathBuf> {
-    workspace::state_folder().map_or_else(Vec::new, |folder| spellings(&folder))
+    let mut state = workspace::state_folder().map_or_else(Vec::new, |folder| spellings(&folder));
+    // Whoever wrote there could put questions and answers before people.
+    state.extend(Path::new(approvals::SPOOL).exists().then(|| approvals::SPOOL.into()));
+    state
 }
 
 /// A path as it is called, and where that leads.

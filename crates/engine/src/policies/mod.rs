@@ -16,9 +16,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
-use model::{ForeignRules, Outcome, PolicyFile, RuleLanguage, RuleText};
+use model::{ForeignRules, Outcome, PolicyFile, RuleLanguage, RuleText, Trouble};
 use policy::{BadPolicy, Found, LARGEST, Owner, Policy, Project, Source};
 
+use crate::approvals;
 use crate::judge::usage;
 use crate::user::User;
 
@@ -142,6 +143,11 @@ pub fn load(
     .map_err(bad)?;
     let texts = managed.iter().chain(&own).chain(project_texts.iter().map(|(_, text)| text));
     let texts = texts.chain(foreign_texts.iter().flat_map(|(_, _, texts)| texts));
+    let approvers = policy.approving().approvers;
+    if !approvers.is_empty() {
+        approvals::reaches(Path::new(approvals::SPOOL), &approvers)
+            .map_err(|Trouble { message, fix }| usage(message, &fix))?;
+    }
     policy.revision = revision(texts.chain(read_presets.borrow().iter()));
     let folders_of_work: Vec<String> = workspaces.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
     let links = links::among(policy.beginnings(&folders_of_work));

@@ -1,7 +1,7 @@
 //! From a question to its answer, with the real binary on both sides: what a person says is done, and nothing else is.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use belljar_testkit::Who;
 use belljar_testkit::twice::Check;
@@ -25,22 +25,26 @@ const WAITS: &str = "[approvals]\ntimeout = \"10m\"\n";
 const NOBODY: &str = "[approvals]\ntimeout = \"1ms\"\n";
 
 /// belljar, waiting for an answer.
-struct Asker {
+pub struct Asker {
     child: Child,
     said: BufReader<ChildStderr>,
-    id: String,
+    pub id: String,
 }
 
 impl Asker {
     /// Until it says that it waits, and for which answer.
-    fn of(desk: &Desk, words: &[&str]) -> Result<Asker, String> {
-        let mut command = desk.project.command(words);
+    pub fn of(desk: &Desk, words: &[&str]) -> Result<Asker, String> {
+        Asker::of_command(desk.project.command(words))
+    }
+
+    pub fn of_command(mut command: Command) -> Result<Asker, String> {
         let spawned = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| error.to_string())?;
         let mut said = BufReader::new(child.stderr.take().ok_or("no standard error")?);
         let mut line = String::new();
         said.read_line(&mut line).map_err(|error| error.to_string())?;
-        let id = line.split("belljar approve ").nth(1).map(|rest| rest.trim_end_matches(['`', '\n']).to_owned());
+        let words = line.split("belljar approve ").nth(1).and_then(|rest| rest.split_whitespace().last());
+        let id = words.map(|id| id.trim_end_matches('`').to_owned());
         let id = id.ok_or_else(|| format!("it does not wait: {line}"))?;
         Ok(Asker { child, said, id })
     }
@@ -58,6 +62,13 @@ impl Asker {
         desk.expect(&words, 0, "").map(|_| ())
     }
 
+    /// The next line that it says.
+    pub fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        self.said.read_line(&mut line).map_err(|error| error.to_string())?;
+        Ok(line)
+    }
+
     /// Its exit code, and what it said since.
     fn end(mut self) -> Result<(Option<i32>, String), String> {
         let mut rest = String::new();
@@ -67,7 +78,7 @@ impl Asker {
     }
 }
 
-fn ended(asker: Asker, code: i32, said: &str) -> Result<(), String> {
+pub fn ended(asker: Asker, code: i32, said: &str) -> Result<(), String> {
     match asker.end()? {
         (Some(known), text) if known == code && text.contains(said) => Ok(()),
         (known, text) => Err(format!("wanted {code} and `{said}`, but got {known:?}: {text}")),
