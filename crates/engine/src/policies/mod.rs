@@ -249,12 +249,9 @@ fn read(file: &Path) -> Result<Option<Text>, Outcome> {
     let name = file.display().to_string();
     let cannot =
         |why: String| usage(format!("cannot read the policy `{name}`: {why}"), "make it readable, or remove it");
-    // A named pipe in its place must not keep us waiting.
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
-    let opened = match rustix::fs::open(file, flags, rustix::fs::Mode::empty()) {
-        Ok(opened) => std::fs::File::from(opened),
+    let opened = match recorded::open(file) {
+        Ok(opened) => opened,
         Err(error) => {
-            let error = io::Error::from(error);
             return match error.kind() {
                 NotFound if std::fs::symlink_metadata(file).is_ok() => {
                     Err(cannot("it is a link that leads nowhere".to_owned()))
@@ -264,9 +261,6 @@ fn read(file: &Path) -> Result<Option<Text>, Outcome> {
             };
         }
     };
-    if !opened.metadata().map_err(|error| cannot(error.to_string()))?.is_file() {
-        return Err(cannot("it is no file".to_owned()));
-    }
     let mut bytes = Vec::new();
     opened.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
     if bytes.len() > LARGEST {
