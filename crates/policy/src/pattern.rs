@@ -14,12 +14,16 @@ pub enum Care {
 }
 
 fn plain(text: &str, care: Care) -> Cow<'_, str> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     match care {
         Care::Exact => Cow::Borrowed(text),
-        Care::Forgiving if is_plain => Cow::Borrowed(text),
+        Care::Forgiving if is_plain(text) => Cow::Borrowed(text),
         Care::Forgiving => Cow::Owned(folded(text)),
     }
+}
+
+/// Whether its twins are no others than itself.
+pub fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
 }
 
 /// A name in which `*` stands for any letters and `?` for one.
@@ -111,6 +115,8 @@ pub struct PathPattern {
     any: Vec<bool>,
     /// The same from the root, where links lead to on this host.
     elsewhere: Vec<PathPattern>,
+    /// How each path begins that it is about, in plain letters; nothing if that can't be told.
+    start: String,
 }
 
 /// Where paths in a policy file begin.
@@ -148,8 +154,23 @@ impl PathPattern {
             return Err(format!("`{name}`: `**` stands for whole names; write `**/` or `/**`"));
         }
         let any = names.iter().map(|name| *name == "**").collect();
-        let names = names.into_iter().map(Glob::new).collect();
-        Ok(PathPattern { written: written.to_owned(), absolute, names, any, elsewhere: Vec::new() })
+        let names: Vec<Glob> = names.into_iter().map(Glob::new).collect();
+        Ok(PathPattern::of(written, absolute, names, any))
+    }
+
+    fn of(written: &str, absolute: bool, names: Vec<Glob>, any: Vec<bool>) -> PathPattern {
+        let mut start = String::new();
+        for name in names.iter().take_while(|name| absolute && !name.is_wild) {
+            start.push('/');
+            start += name.folded.as_ref().unwrap_or(&name.written);
+        }
+        PathPattern { written: written.to_owned(), absolute, names, any, elsewhere: Vec::new(), start }
+    }
+
+    /// Not, if it surely is not about a path that is absolute, without `.` and `..`, and in plain letters. Most paths are none of
+    /// most patterns', and this takes no time.
+    pub fn may_be_about(&self, plain: &str) -> bool {
+        !self.elsewhere.is_empty() || plain.starts_with(&self.start)
     }
 
     /// Where it begins, as far as that is written out: in each workspace, if it is relative.
@@ -177,8 +198,7 @@ impl PathPattern {
         let mut any = vec![false; names.len()];
         names.extend_from_slice(&self.names[known..]);
         any.extend_from_slice(&self.any[known..]);
-        let written = self.written.clone();
-        self.elsewhere.push(PathPattern { written, absolute: true, names, any, elsewhere: Vec::new() });
+        self.elsewhere.push(PathPattern::of(&self.written, true, names, any));
     }
 
     /// The path itself, if it has neither `*` nor `?`.
@@ -213,13 +233,7 @@ impl PathPattern {
             return None;
         }
         let last = self.any.iter().rposition(|any| !any).map_or(0, |last| last + 1);
-        let whole = PathPattern {
-            written: String::new(),
-            absolute: self.absolute,
-            names: self.names[..last].to_vec(),
-            any: self.any[..last].to_vec(),
-            elsewhere: Vec::new(),
-        };
+        let whole = PathPattern::of("", self.absolute, self.names[..last].to_vec(), self.any[..last].to_vec());
         let folders = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|folder| !folder.is_empty());
         let meant = if last == 0 { self } else { &whole };
         folders.chain([path]).find(|folder| meant.matches(folder, workspaces, care))

@@ -10,7 +10,7 @@ use shell::{Simple, Word};
 use crate::argument::{ArgumentPattern, Told};
 use crate::calling_off;
 use crate::paths::{self, Named, Whereabouts};
-use crate::pattern::{Care, Glob, HostPattern, PathPattern};
+use crate::pattern::{Care, Glob, HostPattern, PathPattern, is_plain};
 use crate::ready::Ready;
 use crate::subcommand::Subcommand;
 
@@ -119,8 +119,8 @@ pub struct Part<'a> {
     pub command: Option<&'a Simple>,
     /// Where the command may start.
     place: Option<&'a Whereabouts>,
-    /// Paths that the command names: looked up once, for all rules.
-    named: OnceCell<Vec<Named>>,
+    /// Paths that the command names: looked up once, for all rules. And whether all are in plain letters.
+    named: OnceCell<(Vec<Named>, bool)>,
     /// A path stands for everything below it, too.
     around: bool,
 }
@@ -145,8 +145,13 @@ impl<'a> Part<'a> {
         self.place.map_or_else(here, Cow::Borrowed)
     }
 
-    fn named(&self, command: &Simple) -> &[Named] {
-        self.named.get_or_init(|| paths::named(command, &self.place(), &self.envelope.context.home))
+    fn named(&self, command: &Simple) -> (&[Named], bool) {
+        let (named, plain) = self.named.get_or_init(|| {
+            let named = paths::named(command, &self.place(), &self.envelope.context.home);
+            let plain = named.iter().all(|named| is_plain(named.path()));
+            (named, plain)
+        });
+        (named, *plain)
     }
 }
 
@@ -362,11 +367,15 @@ fn is_named(patterns: &[PathPattern], part: &Part<'_>, command: &Simple, care: C
         let is_it = |path: &String| patterns.iter().any(|pattern| pattern.matches(path, workspaces, care));
         return surely.iter().any(is_it).into();
     }
-    let any = |found: &dyn Fn(&PathPattern) -> bool| patterns.iter().any(found);
-    let told = part.named(command).iter().map(|named| match named {
-        Named::Whole(path) if any(&|pattern| pattern.matches(path, workspaces, care)) => Told::Yes,
-        Named::Beginning(path) if any(&|pattern| pattern.matches(path, workspaces, care)) => Told::Maybe,
-        Named::Somewhere(path) if any(&|pattern| pattern.may_end_in(path)) => Told::Maybe,
+    let (named, plain) = part.named(command);
+    let about = |path: &String| {
+        let may_be = |pattern: &&PathPattern| !plain || pattern.may_be_about(path);
+        patterns.iter().filter(may_be).any(|pattern| pattern.matches(path, workspaces, care))
+    };
+    let told = named.iter().map(|named| match named {
+        Named::Whole(path) if about(path) => Told::Yes,
+        Named::Beginning(path) if about(path) => Told::Maybe,
+        Named::Somewhere(path) if patterns.iter().any(|pattern| pattern.may_end_in(path)) => Told::Maybe,
         _ => Told::No,
     });
     told.max().unwrap_or(Told::No)
