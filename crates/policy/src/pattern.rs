@@ -170,7 +170,10 @@ impl PathPattern {
     /// Not, if it surely is not about a path that is absolute, without `.` and `..`, and in plain letters. Most paths are none of
     /// most patterns', and this takes no time.
     pub fn may_be_about(&self, plain: &str) -> bool {
-        !self.elsewhere.is_empty() || plain.starts_with(&self.start)
+        // Both have a slash first; the next letter tells most of them apart.
+        let next = |text: &str| text.as_bytes().get(1).copied();
+        let differs = !self.start.is_empty() && next(plain) != next(&self.start);
+        !self.elsewhere.is_empty() || !differs && plain.starts_with(&self.start)
     }
 
     /// Where it begins, as far as that is written out: in each workspace, if it is relative.

@@ -133,7 +133,7 @@ impl Ready {
 
     /// Whether it is worth while to ask: most commands are of another program.
     pub fn may_be_about(&self, part: &Part<'_>) -> bool {
-        let Some(name) = part.command.and_then(shell::Simple::name) else { return false };
+        let Some(name) = part.name else { return false };
         // Twins of a name are found the long way.
         let names = self.when.program;
         !is_plain(name) || names.iter().any(|known| *known == name || known.contains(['*', '?']) && wild(known, name))

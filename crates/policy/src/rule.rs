@@ -117,6 +117,8 @@ pub enum Condition {
 pub struct Part<'a> {
     pub envelope: &'a Envelope,
     pub command: Option<&'a Simple>,
+    /// What the command's program is called, if that is known: nearly every rule wants to know.
+    pub name: Option<&'a str>,
     /// Where the command may start.
     place: Option<&'a Whereabouts>,
     /// Paths that the command names: looked up once, for all rules. And whether all are in plain letters.
@@ -127,7 +129,8 @@ pub struct Part<'a> {
 
 impl<'a> Part<'a> {
     pub fn of(envelope: &'a Envelope, command: Option<&'a Simple>) -> Part<'a> {
-        Part { envelope, command, place: None, named: OnceCell::new(), around: false }
+        let name = command.and_then(Simple::name);
+        Part { envelope, command, name, place: None, named: OnceCell::new(), around: false }
     }
 
     /// The same, where a path stands for everything below it.
@@ -176,7 +179,7 @@ impl Rule {
 
 impl Condition {
     fn holds(&self, part: &Part<'_>, care: Care) -> Told {
-        let Part { envelope, command, place: _, named: _, around } = part;
+        let Part { envelope, command, name, place: _, named: _, around } = part;
         match self {
             Condition::Agent(names) => {
                 let user = format!("user:{}", envelope.principal.user);
@@ -185,10 +188,12 @@ impl Condition {
                 let known = claimed.chain(std::iter::once(&user));
                 known.into_iter().any(|name| names.iter().any(|glob| glob.matches(name, care))).into()
             }
-            Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, care)),
-            Condition::Subcommand(wanted) => command.map_or(Told::No, |command| subcommand(wanted, command, care)),
+            Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, *name, care)),
+            Condition::Subcommand(wanted) => {
+                command.map_or(Told::No, |command| subcommand(wanted, command, *name, care))
+            }
             Condition::OtherThan(known) => {
-                command.map_or(Told::No, |command| subcommand(known, command, care).opposite())
+                command.map_or(Told::No, |command| subcommand(known, command, *name, care).opposite())
             }
             Condition::Arguments(wanted) => command.map_or(Told::No, |command| arguments(wanted, &command.arguments)),
             Condition::Without(unwanted) => command.map_or(Told::No, |command| without(unwanted, command, care)),
@@ -196,8 +201,7 @@ impl Condition {
                 command.map_or(Told::No, |command| calling_off::by_first(unwanted, &command.arguments).opposite())
             }
             Condition::UnlessHosts(hosts) => command.map_or(Told::No, |command| {
-                let name = command.name().unwrap_or_default();
-                let told = calling_off::by_hosts(hosts, name, &command.arguments).opposite();
+                let told = calling_off::by_hosts(hosts, name.unwrap_or_default(), &command.arguments).opposite();
                 // `http_proxy=x curl localhost` talks to x.
                 let is_plain = command.assignments.iter().all(|(name, _)| HARMLESS.contains(&name.as_str()));
                 if is_plain { told } else { told.max(Told::Maybe) }
@@ -307,12 +311,10 @@ const HARMLESS: &[&str] = &["CI", "COLUMNS", "FORCE_COLOR", "LANG", "LC_ALL", "N
 
 /// A program of this name, wherever it lies. But only the system's own is surely it: a rule that allows `git` does not
 /// allow `./git`. A program that is only known when it runs is no rule's: the reading says that it is unclear.
-fn program(names: &[Glob], command: &Simple, care: Care) -> Told {
-    let Some(name) = command.name() else { return Told::No };
-    if care == Care::Exact && !is_the_systems(command) {
-        return Told::No;
-    }
-    names.iter().any(|glob| glob.matches(name, care)).into()
+fn program(names: &[Glob], command: &Simple, name: Option<&str>, care: Care) -> Told {
+    let Some(name) = name else { return Told::No };
+    let is_named = names.iter().any(|glob| glob.matches(name, care));
+    (is_named && (care == Care::Forgiving || is_the_systems(command))).into()
 }
 
 /// The system's own program, and no variable is set that may decide what it loads or starts: `GIT_EXTERNAL_DIFF=./x git diff`.
@@ -321,16 +323,23 @@ pub fn is_the_systems(command: &Simple) -> bool {
     command.is_standard() && command.assignments.iter().all(harmless)
 }
 
-fn subcommand(wanted: &[Subcommand], command: &Simple, care: Care) -> Told {
-    let Some(name) = command.name() else { return Told::No };
+fn subcommand(wanted: &[Subcommand], command: &Simple, name: Option<&str>, care: Care) -> Told {
+    let Some(name) = name else { return Told::No };
     wanted.iter().map(|subcommand| subcommand.matches(name, &command.arguments, care)).max().unwrap_or(Told::No)
 }
 
 /// Flags anywhere; other words in their order, whatever stands between.
 fn arguments(wanted: &[ArgumentPattern], given: &[Word]) -> Told {
-    let (flags, words): (Vec<_>, Vec<_>) = wanted.iter().partition(|pattern| pattern.is_flag());
-    let flags = flags.iter().map(|pattern| pattern.stands_in(given)).min().unwrap_or(Told::Yes);
-    flags.min(in_order(&words, given))
+    let words: Vec<&ArgumentPattern> = wanted.iter().filter(|pattern| !pattern.is_flag()).collect();
+    let mut told = in_order(&words, given);
+    // A flag has many spellings: it is looked for where the words are right.
+    for flag in wanted.iter().filter(|pattern| pattern.is_flag()) {
+        if told == Told::No {
+            break;
+        }
+        told = told.min(flag.stands_in(given));
+    }
+    told
 }
 
 /// With as many sure words as possible: what is only known when it runs stands in for one where nothing else does.
