@@ -3,6 +3,7 @@
 //! Where they lie is not for whoever asks to choose. The user's policy is looked for in the home that the user record
 //! names; a variable (`XDG_CONFIG_HOME`, `HOME`) can add another, which is heard as well, but can't take that one away.
 
+mod checked;
 mod code;
 mod links;
 mod questions;
@@ -23,6 +24,7 @@ use crate::approvals;
 use crate::judge::usage;
 use crate::user::User;
 
+use checked::Marks;
 pub use trust::Trust;
 
 /// The machine's own, above all others. Only root can write there.
@@ -99,13 +101,22 @@ pub fn load(
     }
 
     let trust = if projects.is_empty() { Trust::default() } else { Trust::read(user)? };
+    let marks = Marks::below(user.home.as_deref());
     let mut foreign: Vec<(Owner, Box<dyn ForeignRules>)> = Vec::new();
     for (language, owner, texts) in &foreign_texts {
         let texts: Vec<RuleText<'_>> =
             texts.iter().map(|text| RuleText { file: &text.file, text: &text.text }).collect();
-        let rules = language.read(&texts).map_err(|bad| {
+        let known = marks.know(language.as_ref(), *owner, &texts);
+        let rules = if known { language.read_again(&texts) } else { language.read(&texts) };
+        let rules = rules.map_err(|bad| {
             usage(format!("{}:{}: {}", bad.file, bad.line, bad.message), &format!("{}; {NOTHING_RUNS}", bad.hint))
         })?;
+        if !known {
+            // Nobody's safety rests on it: without a mark they are checked at each start.
+            match marks.remember(language.as_ref(), *owner, &texts) {
+                Ok(()) | Err(_) => {}
+            }
+        }
         foreign.push((*owner, rules));
     }
     let home = user.home.clone().or_else(|| variable("HOME")).unwrap_or_else(|| PathBuf::from("/"));
