@@ -1,12 +1,14 @@
 //! The policy's say at the commit gate: which changes are shown apart, asked about, or never taken.
 
+mod proposal;
+
 use std::path::Path;
 
 use model::{
-    Action, Approval, Change, Changes, Context, Crossing, Envelope, Gatekeeper, Judgement, OpenGate, Principal,
+    Action, Apart, Approval, Change, Changes, Context, Crossing, Envelope, Gatekeeper, Judgement, OpenGate, Principal,
     Question, Reason, Refusal, Resource, Ruling, Taken, ThingKind, Trouble, Watch, agents,
 };
-use policy::{Care, Policy};
+use policy::{Care, PathPattern, Policy};
 
 use crate::Engine;
 use crate::policies::{self, recorded, trouble};
@@ -14,6 +16,9 @@ use crate::user::User;
 
 /// Of one taking: the record is for people who compare policies, not a list of every file of a build.
 const MOST_RECORDED: usize = 200;
+
+/// More are told once a rule, not once a path.
+const MOST_REASONS: usize = 20;
 
 /// The policy in force for the workspaces of one sandbox.
 pub struct CommitGate {
@@ -50,7 +55,7 @@ impl CommitGate {
         for Change { workspace, path, is, protected, asked, refused, .. } in &mut changes.changes {
             let folder = is.as_ref().is_none_or(|is| is.kind == ThingKind::Folder);
             let Crossing { named, asked: ask, never } = self.keeper().at(&workspace.0.join(&path.0), folder);
-            *protected = protected.take().or(named);
+            *protected = protected.take().or(named.map(|apart| apart.reason));
             *asked = ask;
             *refused = refused.take().or(never);
         }
@@ -58,19 +63,18 @@ impl CommitGate {
 
     /// Asks a person about what has `asked_digest`.
     pub fn ask(&self, engine: &Engine, taken: &Taken) -> Result<Approval, Refusal> {
+        let shown = proposal::shown(taken, &self.context.workspaces);
         let mut reasons: Vec<Reason> = Vec::new();
-        let mut shown = vec![("take the changes of".to_owned(), taken.sandbox.clone())];
-        for workspace in &self.context.workspaces {
-            shown.push(("workspace".to_owned(), workspace.clone()));
-        }
         for deed in &taken.asked {
-            let path = deed.workspace.0.join(&deed.path.0);
-            shown.push(("change".to_owned(), path.to_string_lossy().into_owned()));
             // As it was asked about: what is more than that does no harm in a question.
-            let judgement = self.weigh(&path, false);
-            reasons.extend(judgement.reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask));
+            let judgement = self.weigh(&deed.workspace.0.join(&deed.path.0), false);
+            for reason in judgement.reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask) {
+                // Of many changes a rule is told once, or nobody could be asked: the list has them all.
+                if reasons.len() < MOST_REASONS || !is_told(&reason, &reasons) {
+                    reasons.push(reason);
+                }
+            }
         }
-        shown.push(("contents".to_owned(), taken.asked_digest.clone()));
         let question = Question::new(self.principal.clone(), shown, reasons, Vec::new(), self.policy.revision.clone());
         engine.ask_a_person(&question, &self.policy)
     }
@@ -96,11 +100,28 @@ impl CommitGate {
         }
     }
 
+    /// Of several patterns the innermost folder: who protects `deploy` and `deploy/keys` wants the keys named.
+    fn apart(&self, path: &str, folder: bool) -> Option<Apart> {
+        let workspaces = &self.context.workspaces;
+        let root = |pattern: &PathPattern| {
+            let itself = || (!folder && pattern.is_below(path, workspaces)).then_some(path);
+            pattern.root_of(path, workspaces, Care::Forgiving).or_else(itself)
+        };
+        let found = self.policy.protect().filter_map(|pattern| Some((root(pattern)?, pattern)));
+        let (root, pattern) = found.max_by_key(|(root, _)| root.len())?;
+        let reason = format!("`{}` is listed under `files.protect`", pattern.written);
+        Some(Apart { root: root.into(), reason })
+    }
+
     fn weigh(&self, path: &Path, folder: bool) -> Judgement {
         let envelope = self.envelope(path);
         // A link in the place of a folder brings everything that rules on what is in that folder are about.
         if folder { self.policy.weigh(&envelope) } else { self.policy.weigh_around(&envelope) }
     }
+}
+
+fn is_told(new: &Reason, told: &[Reason]) -> bool {
+    told.iter().any(|reason| (&reason.rule, &reason.place) == (&new.rule, &new.place))
 }
 
 impl Gatekeeper for CommitGate {
@@ -110,13 +131,8 @@ impl Gatekeeper for CommitGate {
         let place = if reason.place.is_empty() { String::new() } else { format!(" ({})", reason.place) };
         let said = format!("{}; rule: {}{place}", reason.why, reason.rule);
         let text = path.to_string_lossy();
-        let protected = |pattern: &&policy::PathPattern| {
-            pattern.matches(&text, &self.context.workspaces, Care::Forgiving)
-                || !folder && pattern.is_below(&text, &self.context.workspaces)
-        };
-        let named = self.policy.protect().find(protected);
         Crossing {
-            named: named.map(|pattern| format!("`{}` is listed under `files.protect`", pattern.written)),
+            named: self.apart(&text, folder),
             asked: (judgement.ruling == Ruling::Ask).then(|| said.clone()),
             never: (judgement.ruling == Ruling::Deny).then_some(said),
         }

@@ -46,6 +46,7 @@ pub use seams::{
 };
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
 pub use workspace::{
-    Change, ChangeKind, Changes, Collected, Crossing, Deed, Favor, Gatekeeper, Kept, KeptSandbox, Leftover, OpenGate,
-    Removed, Shown, Snapshot, Stack, Taken, Taking, Tally, Thing, ThingKind, Trouble, WorkspaceMode,
+    Apart, Change, ChangeKind, Changes, Collected, Crossing, Deed, Favor, Gatekeeper, Kept, KeptSandbox, Leftover,
+    OpenGate, Proposed, Removed, Shown, Snapshot, Stack, Taken, Taking, Tally, Thing, ThingKind, Trouble, Unshown,
+    WorkspaceMode,
 };

@@ -160,6 +160,10 @@ pub trait RuleLanguage {
     fn extension(&self) -> &'static str;
     /// Reads the files of one owner: all of them together are one set of rules. Whatever is not understood is an error.
     fn read(&self, files: &[RuleText<'_>]) -> Result<Box<dyn ForeignRules>, BadRules>;
+    /// The same for texts that `read` has found in order before, with the same belljar: what it found out then may be left out.
+    fn read_again(&self, files: &[RuleText<'_>]) -> Result<Box<dyn ForeignRules>, BadRules> {
+        self.read(files)
+    }
     /// What rules may speak of, in the language's own terms.
     fn schema(&self) -> &'static str;
 }

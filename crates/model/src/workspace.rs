@@ -215,10 +215,18 @@ pub trait Gatekeeper {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Crossing {
     /// Taken only when it is named.
-    pub named: Option<String>,
+    pub named: Option<Apart>,
     /// Taken only when a person agrees.
     pub asked: Option<String>,
     pub never: Option<String>,
+}
+
+/// Something that is shown apart, and which path it is that must be named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apart {
+    /// The path itself, or the folder around it that is kept apart as a whole.
+    pub root: PathBuf,
+    pub reason: String,
 }
 
 /// A gatekeeper who lets everything pass.
@@ -250,9 +258,12 @@ pub struct Taken {
     /// Would be taken if a person agreed; then nothing at all is taken yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Deed>,
-    /// Of exactly what is asked: paths and contents.
+    /// Of exactly what is asked: paths, contents, and what they would take the place of.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub asked_digest: String,
+    /// What is asked, for whoever has to agree.
+    #[serde(skip)]
+    pub proposed: Vec<Proposed>,
     /// Why nobody agreed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<String>,
@@ -269,6 +280,29 @@ pub struct Deed {
     pub workspace: Shown,
     pub path: Shown,
     pub what: String,
+}
+
+/// A change that a person is asked about: what stands on the host now, and what would stand there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposed {
+    pub workspace: Shown,
+    pub path: Shown,
+    pub was: Option<Thing>,
+    pub is: Option<Thing>,
+    /// Lines that come and go; nothing where it is no text, or too long to look at.
+    pub lines: Option<(usize, usize)>,
+    /// As a unified diff, or as much of it as a person reads. Bytes that are no text are written out as `\xff`.
+    pub diff: String,
+    /// The rest of that diff.
+    pub unshown: Option<Unshown>,
+}
+
+/// What nobody is shown, so that it can be looked for: how much it is, and a digest of the whole that it is the end of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unshown {
+    pub lines: usize,
+    pub bytes: usize,
+    pub digest: String,
 }
 
 /// What cleaning up removes, or would.

@@ -1,10 +1,11 @@
 //! How long policies take, for `cargo xtask bench policy`: a JSON object of samples in nanoseconds on standard output.
 
-use std::hint::black_box;
-use std::time::Instant;
+#[path = "../../../xtask/src/bench/sampled.rs"]
+mod sampled;
 
 use belljar_policy::{Found, Policy, Project, Source};
 use model::{Action, Context, Envelope, Principal, Resource};
+use sampled::{report, sampled};
 
 const HOME: &str = "/home/user";
 const USER: &str = "version = 1\nextends = [\"balanced\", \"python\", \"claude-code\"]\n";
@@ -26,7 +27,7 @@ fn main() {
         "verdict on a line of three commands, 200 rules": sampled(runs, || policy.weigh(&line)),
         "verdict on words, all layers": sampled(runs, || layered.weigh(&words)),
     });
-    report(&samples.to_string());
+    report(&samples);
 }
 
 /// As different as people's rules are.
@@ -63,19 +64,4 @@ fn envelope(resource: Resource) -> Envelope {
         ..Context::default()
     };
     Envelope { principal: Principal { user: "user".to_owned(), agent: None }, action: Action::Exec, resource, context }
-}
-
-fn sampled<T>(runs: usize, job: impl Fn() -> T) -> Vec<u64> {
-    let sample = |_| {
-        let start = Instant::now();
-        black_box(job());
-        u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    };
-    (0..runs).map(sample).collect()
-}
-
-// An example prints: it is no library.
-#[allow(clippy::print_stdout)]
-fn report(line: &str) {
-    println!("{line}");
 }

@@ -46,6 +46,7 @@ fn follow(command: &Simple, depth: usize, found: &mut Reading) {
             }
             Carried::Words(words) => shell::of_line(&written(&words)),
         };
+        // Whoever trusts what a line prints has not seen that it is in another command's words.
         found.unclear.extend(reading.unclear);
         for command in reading.commands {
             follow(&command, depth + 1, found);

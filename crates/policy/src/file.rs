@@ -271,7 +271,7 @@ pub struct Agent {
 pub struct Approvals {
     /// How long a question waits for an answer; then it is a no. `5m` if not said.
     pub timeout: Option<Text>,
-    /// Users who may answer; whoever asks, and root, if none is named.
+    /// Users who may answer, by name or number, or `group:NAME`; whoever asks, and root, if none is named.
     #[serde(default)]
     pub approvers: Vec<Text>,
     /// Whether an answer may hold from now on (`--always`). It may, if not said.

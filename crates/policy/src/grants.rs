@@ -30,6 +30,12 @@ pub fn grant_for(envelope: &Envelope, about: &str) -> String {
     }
 }
 
+/// Where nobody knows what a program prints, and a shell would run it.
+pub fn grant_for_printed(shell: &str, printing: &[String]) -> String {
+    let [shell, printing] = [quoted(shell), printing.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")];
+    format!("in your own policy: [[rule]] when = {{ program = {shell}, fed_by = [{printing}] }}, then = \"allow\"")
+}
+
 /// Where a rule is in the way.
 pub fn grant_for_rule(rule: &Rule) -> String {
     match rule.place.split_once(':') {

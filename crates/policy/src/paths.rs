@@ -16,6 +16,14 @@ pub enum Named {
     Somewhere(String),
 }
 
+impl Named {
+    pub fn path(&self) -> &str {
+        match self {
+            Named::Whole(path) | Named::Beginning(path) | Named::Somewhere(path) => path,
+        }
+    }
+}
+
 /// Folders that a command may start in: a `cd` before it may have failed, or have been in another shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
@@ -170,7 +178,9 @@ fn values(word: &str) -> Vec<String> {
         start = at + sign.len_utf8();
         values.push(word[start..].to_owned());
     }
-    values.extend(word.rsplit(separators).next().map(str::to_owned));
+    // Of a word with too many of them, the last one counts as well.
+    let last = word.rsplit(separators).next().filter(|last| !values.iter().any(|known| known == last));
+    values.extend(last.map(str::to_owned));
     // `//host/x` is an address without its scheme, and nothing so long can be opened.
     let can_be = |value: &String| value == word || !value.starts_with("//");
     values.retain(|value| !value.is_empty() && value.len() <= LONGEST && can_be(value));

@@ -14,12 +14,16 @@ pub enum Care {
 }
 
 fn plain(text: &str, care: Care) -> Cow<'_, str> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     match care {
         Care::Exact => Cow::Borrowed(text),
-        Care::Forgiving if is_plain => Cow::Borrowed(text),
+        Care::Forgiving if is_plain(text) => Cow::Borrowed(text),
         Care::Forgiving => Cow::Owned(folded(text)),
     }
+}
+
+/// Whether its twins are no others than itself.
+pub fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
 }
 
 /// A name in which `*` stands for any letters and `?` for one.
@@ -38,6 +42,11 @@ impl Glob {
             Cow::Owned(folded) => Some(folded),
         };
         Glob { written: text.to_owned(), folded, is_wild: text.contains(['*', '?']) }
+    }
+
+    /// Stands for one name only.
+    pub fn is_plain(&self) -> bool {
+        !self.is_wild
     }
 
     pub fn written(&self) -> &str {
@@ -104,6 +113,10 @@ pub struct PathPattern {
     absolute: bool,
     names: Vec<Glob>,
     any: Vec<bool>,
+    /// The same from the root, where links lead to on this host.
+    elsewhere: Vec<PathPattern>,
+    /// How each path begins that it is about, in plain letters; nothing if that can't be told.
+    start: String,
 }
 
 /// Where paths in a policy file begin.
@@ -141,8 +154,54 @@ impl PathPattern {
             return Err(format!("`{name}`: `**` stands for whole names; write `**/` or `/**`"));
         }
         let any = names.iter().map(|name| *name == "**").collect();
-        let names = names.into_iter().map(Glob::new).collect();
-        Ok(PathPattern { written: written.to_owned(), absolute, names, any })
+        let names: Vec<Glob> = names.into_iter().map(Glob::new).collect();
+        Ok(PathPattern::of(written, absolute, names, any))
+    }
+
+    fn of(written: &str, absolute: bool, names: Vec<Glob>, any: Vec<bool>) -> PathPattern {
+        let mut start = String::new();
+        for name in names.iter().take_while(|name| absolute && !name.is_wild) {
+            start.push('/');
+            start += name.folded.as_ref().unwrap_or(&name.written);
+        }
+        PathPattern { written: written.to_owned(), absolute, names, any, elsewhere: Vec::new(), start }
+    }
+
+    /// Not, if it surely is not about a path that is absolute, without `.` and `..`, and in plain letters. Most paths are none of
+    /// most patterns', and this takes no time.
+    pub fn may_be_about(&self, plain: &str) -> bool {
+        // Both have a slash first; the next letter tells most of them apart.
+        let next = |text: &str| text.as_bytes().get(1).copied();
+        let differs = !self.start.is_empty() && next(plain) != next(&self.start);
+        !self.elsewhere.is_empty() || !differs && plain.starts_with(&self.start)
+    }
+
+    /// Where it begins, as far as that is written out: in each workspace, if it is relative.
+    pub fn beginnings(&self, workspaces: &[String]) -> Vec<String> {
+        let known: Vec<&str> =
+            self.names.iter().take_while(|name| !name.is_wild).map(|name| name.written.as_str()).collect();
+        if known.is_empty() {
+            return Vec::new();
+        }
+        let known = known.join("/");
+        match self.absolute {
+            true => vec![format!("/{known}")],
+            false => workspaces.iter().map(|folder| format!("{}/{known}", folder.trim_end_matches('/'))).collect(),
+        }
+    }
+
+    /// Remembers that a beginning of it leads to another place, of which it is then meant as well.
+    pub fn leads_to(&mut self, real: &str) {
+        // A name with a star in it would be taken for a pattern.
+        if real.contains(['*', '?']) {
+            return;
+        }
+        let known = self.names.iter().take_while(|name| !name.is_wild).count();
+        let mut names: Vec<Glob> = real.split('/').filter(|name| !name.is_empty()).map(Glob::new).collect();
+        let mut any = vec![false; names.len()];
+        names.extend_from_slice(&self.names[known..]);
+        any.extend_from_slice(&self.any[known..]);
+        self.elsewhere.push(PathPattern::of(&self.written, true, names, any));
     }
 
     /// The path itself, if it has neither `*` nor `?`.
@@ -155,6 +214,9 @@ impl PathPattern {
 
     /// Whether an absolute path is it or below it; of several workspaces, in any.
     pub fn matches(&self, path: &str, workspaces: &[String], care: Care) -> bool {
+        if self.elsewhere.iter().any(|pattern| pattern.covers(path, care)) {
+            return true;
+        }
         if self.absolute {
             return self.covers(path, care);
         }
@@ -162,6 +224,22 @@ impl PathPattern {
             let below = path.strip_prefix(workspace.trim_end_matches('/'));
             below.is_some_and(|below| (below.is_empty() || below.starts_with('/')) && self.covers(below, care))
         })
+    }
+
+    /// The outermost folder around a path, or itself, of which everything is meant: `deploy` for `deploy/a/b`, of
+    /// `deploy` as of `deploy/**`.
+    pub fn root_of<'a>(&self, path: &'a str, workspaces: &[String], care: Care) -> Option<&'a str> {
+        if let Some(root) = self.elsewhere.iter().find_map(|pattern| pattern.root_of(path, workspaces, care)) {
+            return Some(root);
+        }
+        if !self.matches(path, workspaces, care) {
+            return None;
+        }
+        let last = self.any.iter().rposition(|any| !any).map_or(0, |last| last + 1);
+        let whole = PathPattern::of("", self.absolute, self.names[..last].to_vec(), self.any[..last].to_vec());
+        let folders = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|folder| !folder.is_empty());
+        let meant = if last == 0 { self } else { &whole };
+        folders.chain([path]).find(|folder| meant.matches(folder, workspaces, care))
     }
 
     /// Whether what it is about lies below this path: then whatever stands there decides what that is. What may be
@@ -177,6 +255,9 @@ impl PathPattern {
             });
             all && count > 0 && count < self.names.len()
         };
+        if self.elsewhere.iter().any(|pattern| pattern.is_below(path, workspaces)) {
+            return true;
+        }
         if self.absolute {
             return leads(path);
         }
@@ -337,6 +418,25 @@ mod tests {
         assert!(path("a/**/z", "/project/a/z"));
         assert!(path("**", "/project/anything"));
         assert!(!path("**", "/elsewhere"));
+    }
+
+    #[test]
+    fn the_root_of_a_path_is_the_folder_that_is_meant_as_a_whole() {
+        let root = |pattern: &str, path: &'static str| {
+            let pattern = PathPattern::read(pattern, ROOTS).expect("a pattern");
+            pattern.root_of(path, &["/project".to_owned()], Care::Forgiving)
+        };
+        assert_eq!(root("deploy", "/project/deploy/a/b"), Some("/project/deploy"));
+        assert_eq!(root("deploy/**", "/project/deploy/a/b"), Some("/project/deploy"));
+        assert_eq!(root("Deploy", "/project/deploy"), Some("/project/deploy"));
+        assert_eq!(root("deploy/*", "/project/deploy/a/b"), Some("/project/deploy/a"));
+        assert_eq!(root("**/keys", "/project/a/keys/b"), Some("/project/a/keys"));
+        assert_eq!(root("**/*.pem", "/project/a/b.pem"), Some("/project/a/b.pem"));
+        assert_eq!(root("**", "/project/a/b"), Some("/project/a"));
+        assert_eq!(root("~/x", "/home/a/x/y"), Some("/home/a/x"));
+        assert_eq!(root("/**", "/a/b"), Some("/a"));
+        assert_eq!(root("deploy/**", "/project/deploy"), None);
+        assert_eq!(root("deploy", "/project/deployed"), None);
     }
 
     #[test]

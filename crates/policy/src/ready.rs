@@ -8,7 +8,7 @@ use model::{Action, Ruling, WorkspaceMode};
 
 use crate::compile::{Owner, conditions_of};
 use crate::file;
-use crate::pattern::{Roots, wild};
+use crate::pattern::{Roots, is_plain, wild};
 use crate::reader::{BadPolicy, Source};
 use crate::rule::{Condition, Conditions, Part, Rule};
 
@@ -128,16 +128,15 @@ impl Ready {
         };
         let Ready { id, place, then, why, when: _ } = self;
         let [id, place, why] = [id, place, why].map(|text| Cow::Borrowed(*text));
-        Ok(Rule { id, place, actions, conditions, then: *then, why })
+        Ok(Rule { id, place, actions, conditions, then: *then, why, own: false })
     }
 
     /// Whether it is worth while to ask: most commands are of another program.
     pub fn may_be_about(&self, part: &Part<'_>) -> bool {
-        let Some(name) = part.command.and_then(shell::Simple::name) else { return false };
+        let Some(name) = part.name else { return false };
         // Twins of a name are found the long way.
-        let is_plain = name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         let names = self.when.program;
-        !is_plain || names.iter().any(|known| *known == name || known.contains(['*', '?']) && wild(known, name))
+        !is_plain(name) || names.iter().any(|known| *known == name || known.contains(['*', '?']) && wild(known, name))
     }
 
     /// All that must hold. A test sees that it can always be worked out; if not, a rule that allows must not hold, and one

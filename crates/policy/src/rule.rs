@@ -10,7 +10,7 @@ use shell::{Simple, Word};
 use crate::argument::{ArgumentPattern, Told};
 use crate::calling_off;
 use crate::paths::{self, Named, Whereabouts};
-use crate::pattern::{Care, Glob, HostPattern, PathPattern};
+use crate::pattern::{Care, Glob, HostPattern, PathPattern, is_plain};
 use crate::ready::Ready;
 use crate::subcommand::Subcommand;
 
@@ -23,6 +23,8 @@ pub struct Rule {
     pub conditions: Conditions,
     pub then: Ruling,
     pub why: Cow<'static, str>,
+    /// Of a person who answers for it: of the user's own policy or the machine's, and of no preset or project.
+    pub own: bool,
 }
 
 /// All must hold.
@@ -45,6 +47,29 @@ impl Conditions {
         let mut all = self.all().to_vec();
         all.push(condition);
         *self = Conditions::Known(all);
+    }
+
+    /// Patterns for paths. Presets' rules on paths are worked out at once, so none is left out.
+    pub fn paths(&self) -> impl Iterator<Item = &PathPattern> {
+        let known = match self {
+            Conditions::Known(conditions) => conditions.as_slice(),
+            Conditions::Later(..) => &[],
+        };
+        known.iter().flat_map(|condition| match condition {
+            Condition::Path(patterns) => patterns.as_slice(),
+            _ => &[],
+        })
+    }
+
+    pub fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathPattern> {
+        let known = match self {
+            Conditions::Known(conditions) => conditions.as_mut_slice(),
+            Conditions::Later(..) => &mut [],
+        };
+        known.iter_mut().flat_map(|condition| match condition {
+            Condition::Path(patterns) => patterns.as_mut_slice(),
+            _ => &mut [],
+        })
     }
 
     /// Looked at before the conditions are worked out.
@@ -92,17 +117,20 @@ pub enum Condition {
 pub struct Part<'a> {
     pub envelope: &'a Envelope,
     pub command: Option<&'a Simple>,
+    /// What the command's program is called, if that is known: nearly every rule wants to know.
+    pub name: Option<&'a str>,
     /// Where the command may start.
     place: Option<&'a Whereabouts>,
-    /// Paths that the command names: looked up once, for all rules.
-    named: OnceCell<Vec<Named>>,
+    /// Paths that the command names: looked up once, for all rules. And whether all are in plain letters.
+    named: OnceCell<(Vec<Named>, bool)>,
     /// A path stands for everything below it, too.
     around: bool,
 }
 
 impl<'a> Part<'a> {
     pub fn of(envelope: &'a Envelope, command: Option<&'a Simple>) -> Part<'a> {
-        Part { envelope, command, place: None, named: OnceCell::new(), around: false }
+        let name = command.and_then(Simple::name);
+        Part { envelope, command, name, place: None, named: OnceCell::new(), around: false }
     }
 
     /// The same, where a path stands for everything below it.
@@ -120,8 +148,13 @@ impl<'a> Part<'a> {
         self.place.map_or_else(here, Cow::Borrowed)
     }
 
-    fn named(&self, command: &Simple) -> &[Named] {
-        self.named.get_or_init(|| paths::named(command, &self.place(), &self.envelope.context.home))
+    fn named(&self, command: &Simple) -> (&[Named], bool) {
+        let (named, plain) = self.named.get_or_init(|| {
+            let named = paths::named(command, &self.place(), &self.envelope.context.home);
+            let plain = named.iter().all(|named| is_plain(named.path()));
+            (named, plain)
+        });
+        (named, *plain)
     }
 }
 
@@ -146,7 +179,7 @@ impl Rule {
 
 impl Condition {
     fn holds(&self, part: &Part<'_>, care: Care) -> Told {
-        let Part { envelope, command, place: _, named: _, around } = part;
+        let Part { envelope, command, name, place: _, named: _, around } = part;
         match self {
             Condition::Agent(names) => {
                 let user = format!("user:{}", envelope.principal.user);
@@ -155,10 +188,12 @@ impl Condition {
                 let known = claimed.chain(std::iter::once(&user));
                 known.into_iter().any(|name| names.iter().any(|glob| glob.matches(name, care))).into()
             }
-            Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, care)),
-            Condition::Subcommand(wanted) => command.map_or(Told::No, |command| subcommand(wanted, command, care)),
+            Condition::Program(names) => command.map_or(Told::No, |command| program(names, command, *name, care)),
+            Condition::Subcommand(wanted) => {
+                command.map_or(Told::No, |command| subcommand(wanted, command, *name, care))
+            }
             Condition::OtherThan(known) => {
-                command.map_or(Told::No, |command| subcommand(known, command, care).opposite())
+                command.map_or(Told::No, |command| subcommand(known, command, *name, care).opposite())
             }
             Condition::Arguments(wanted) => command.map_or(Told::No, |command| arguments(wanted, &command.arguments)),
             Condition::Without(unwanted) => command.map_or(Told::No, |command| without(unwanted, command, care)),
@@ -166,8 +201,7 @@ impl Condition {
                 command.map_or(Told::No, |command| calling_off::by_first(unwanted, &command.arguments).opposite())
             }
             Condition::UnlessHosts(hosts) => command.map_or(Told::No, |command| {
-                let name = command.name().unwrap_or_default();
-                let told = calling_off::by_hosts(hosts, name, &command.arguments).opposite();
+                let told = calling_off::by_hosts(hosts, name.unwrap_or_default(), &command.arguments).opposite();
                 // `http_proxy=x curl localhost` talks to x.
                 let is_plain = command.assignments.iter().all(|(name, _)| HARMLESS.contains(&name.as_str()));
                 if is_plain { told } else { told.max(Told::Maybe) }
@@ -175,7 +209,11 @@ impl Condition {
             Condition::FedBy(programs) => command
                 .is_some_and(|command| {
                     let is_named = |source: &String| programs.iter().any(|glob| glob.matches(source, care));
-                    command.fed_by.iter().any(is_named)
+                    match care {
+                        // What goes through `mytool` may still be what `curl` brought.
+                        Care::Exact => !command.fed_by.is_empty() && command.fed_by.iter().all(is_named),
+                        Care::Forgiving => command.fed_by.iter().any(is_named),
+                    }
                 })
                 .into(),
             Condition::Writes(wanted) => command.is_some_and(|command| command.writes.is_empty() != *wanted).into(),
@@ -273,26 +311,35 @@ const HARMLESS: &[&str] = &["CI", "COLUMNS", "FORCE_COLOR", "LANG", "LC_ALL", "N
 
 /// A program of this name, wherever it lies. But only the system's own is surely it: a rule that allows `git` does not
 /// allow `./git`. A program that is only known when it runs is no rule's: the reading says that it is unclear.
-fn program(names: &[Glob], command: &Simple, care: Care) -> Told {
-    let Some(name) = command.name() else { return Told::No };
-    // Nor where a variable is set that may decide what it loads or starts: `GIT_EXTERNAL_DIFF=./x git diff`.
-    let harmless = |(name, _): &(String, Word)| HARMLESS.contains(&name.as_str());
-    if care == Care::Exact && !(command.is_standard() && command.assignments.iter().all(harmless)) {
-        return Told::No;
-    }
-    names.iter().any(|glob| glob.matches(name, care)).into()
+fn program(names: &[Glob], command: &Simple, name: Option<&str>, care: Care) -> Told {
+    let Some(name) = name else { return Told::No };
+    let is_named = names.iter().any(|glob| glob.matches(name, care));
+    (is_named && (care == Care::Forgiving || is_the_systems(command))).into()
 }
 
-fn subcommand(wanted: &[Subcommand], command: &Simple, care: Care) -> Told {
-    let Some(name) = command.name() else { return Told::No };
+/// The system's own program, and no variable is set that may decide what it loads or starts: `GIT_EXTERNAL_DIFF=./x git diff`.
+pub fn is_the_systems(command: &Simple) -> bool {
+    let harmless = |(name, _): &(String, Word)| HARMLESS.contains(&name.as_str());
+    command.is_standard() && command.assignments.iter().all(harmless)
+}
+
+fn subcommand(wanted: &[Subcommand], command: &Simple, name: Option<&str>, care: Care) -> Told {
+    let Some(name) = name else { return Told::No };
     wanted.iter().map(|subcommand| subcommand.matches(name, &command.arguments, care)).max().unwrap_or(Told::No)
 }
 
 /// Flags anywhere; other words in their order, whatever stands between.
 fn arguments(wanted: &[ArgumentPattern], given: &[Word]) -> Told {
-    let (flags, words): (Vec<_>, Vec<_>) = wanted.iter().partition(|pattern| pattern.is_flag());
-    let flags = flags.iter().map(|pattern| pattern.stands_in(given)).min().unwrap_or(Told::Yes);
-    flags.min(in_order(&words, given))
+    let words: Vec<&ArgumentPattern> = wanted.iter().filter(|pattern| !pattern.is_flag()).collect();
+    let mut told = in_order(&words, given);
+    // A flag has many spellings: it is looked for where the words are right.
+    for flag in wanted.iter().filter(|pattern| pattern.is_flag()) {
+        if told == Told::No {
+            break;
+        }
+        told = told.min(flag.stands_in(given));
+    }
+    told
 }
 
 /// With as many sure words as possible: what is only known when it runs stands in for one where nothing else does.
@@ -329,11 +376,15 @@ fn is_named(patterns: &[PathPattern], part: &Part<'_>, command: &Simple, care: C
         let is_it = |path: &String| patterns.iter().any(|pattern| pattern.matches(path, workspaces, care));
         return surely.iter().any(is_it).into();
     }
-    let any = |found: &dyn Fn(&PathPattern) -> bool| patterns.iter().any(found);
-    let told = part.named(command).iter().map(|named| match named {
-        Named::Whole(path) if any(&|pattern| pattern.matches(path, workspaces, care)) => Told::Yes,
-        Named::Beginning(path) if any(&|pattern| pattern.matches(path, workspaces, care)) => Told::Maybe,
-        Named::Somewhere(path) if any(&|pattern| pattern.may_end_in(path)) => Told::Maybe,
+    let (named, plain) = part.named(command);
+    let about = |path: &String| {
+        let may_be = |pattern: &&PathPattern| !plain || pattern.may_be_about(path);
+        patterns.iter().filter(may_be).any(|pattern| pattern.matches(path, workspaces, care))
+    };
+    let told = named.iter().map(|named| match named {
+        Named::Whole(path) if about(path) => Told::Yes,
+        Named::Beginning(path) if about(path) => Told::Maybe,
+        Named::Somewhere(path) if patterns.iter().any(|pattern| pattern.may_end_in(path)) => Told::Maybe,
         _ => Told::No,
     });
     told.max().unwrap_or(Told::No)

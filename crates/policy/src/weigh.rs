@@ -7,9 +7,11 @@ use shell::{Reading, Simple};
 
 use crate::argument::Told;
 use crate::carried;
-use crate::grants::{grant_for, grant_for_rule};
+use crate::compile::Owner;
+use crate::grants::{grant_for, grant_for_printed, grant_for_rule};
 use crate::paths::Whereabouts;
 use crate::policy::{Policy, Voice};
+use crate::printed;
 use crate::rule::{Part, Rule};
 
 impl Policy {
@@ -39,13 +41,16 @@ impl Policy {
                 silence(envelope, envelope.resource.to_string())
             });
         }
-        let Reading { commands, unclear } = match &envelope.resource {
+        let Reading { commands, unclear, only_printed } = match &envelope.resource {
             Resource::Command(words) => shell::of_words(words),
             Resource::Shell(line) => shell::of_line(line),
-            _ => Reading { commands: Vec::new(), unclear: Vec::new() },
+            _ => Reading::default(),
         };
+        // Asked before what commands carry is added: of that, nobody has said that they trust it.
+        let printed_by = only_printed.then(|| printed::by(&commands)).flatten();
+        let trusted = printed_by.as_ref().is_some_and(|(shell, _)| self.trusts_what_is_printed(envelope, shell));
+        let (mut unclear, in_doubt) = if trusted { (Vec::new(), true) } else { (unclear, false) };
         let mut reasons = Vec::new();
-        let mut unclear = unclear;
         let mut place = Whereabouts::at(&envelope.context.directory);
         for command in &commands {
             let heard = self.hear(&Part::of(envelope, Some(command)).from(&place));
@@ -60,10 +65,14 @@ impl Policy {
             unclear.extend(within.unclear);
             place.follow(command, &envelope.context.home);
         }
-        if !unclear.is_empty() || commands.is_empty() {
+        if in_doubt || !unclear.is_empty() || commands.is_empty() {
             // Whatever it turns out to be, what holds for every command holds for it.
             reasons.extend(self.hear(&Part::of(envelope, None)));
         }
+        let grant = match &printed_by {
+            Some((shell, printing)) => grant_for_printed(shell.name().unwrap_or_default(), printing),
+            None => "write the command out, without what is only known when it runs".to_owned(),
+        };
         for sentence in unclear {
             reasons.push(Reason {
                 ruling: Ruling::Ask,
@@ -72,12 +81,20 @@ impl Policy {
                 why: sentence,
                 action: Action::Exec,
                 about: envelope.resource.to_string(),
-                grant: "write the command out, without what is only known when it runs".to_owned(),
+                grant: grant.clone(),
             });
         }
         // One yes is enough to tell; every no and every question is told.
         let judgement = Judgement::of(reasons, || silence(envelope, envelope.resource.to_string()));
         without_repetition(judgement)
+    }
+
+    /// Whether everybody whose rules could be about what is printed says that they trust it.
+    fn trusts_what_is_printed(&self, envelope: &Envelope, shell: &Simple) -> bool {
+        let part = Part::of(envelope, Some(shell));
+        self.voices.iter().filter(|voice| voice.is_particular()).all(|voice| {
+            voice.owner != Owner::Project && voice.sheet.rules.iter().any(|rule| printed::trusts(rule, &part))
+        })
     }
 
     /// What all voices say about one part.
@@ -123,12 +140,19 @@ impl Voice {
         self.sheet.defaults.get(&action).map(|(ruling, _)| *ruling)
     }
 
-    /// Its rules; where none speaks, its default; else nothing.
+    /// Its rules; where none surely speaks, its default; else nothing.
     fn says(&self, part: &Part<'_>) -> Vec<Reason> {
-        let mut reasons: Vec<Reason> = self.sheet.rules.iter().filter_map(|rule| reason(rule, part)).collect();
+        let mut reasons = Vec::new();
+        let mut unsure = 0;
+        for rule in &self.sheet.rules {
+            let told = rule.matches(part);
+            reasons.extend(reason(rule, told, part));
+            unsure += usize::from(told == Told::Maybe && rule.then != Ruling::Allow);
+        }
         reasons.extend(self.languages(part));
         reasons.extend(self.foreign_rules(part));
-        if reasons.is_empty()
+        // A rule that may not be about it takes no default away: one more rule that denies would make a no a question.
+        if reasons.len() == unsure
             && let Some((ruling, place)) = self.sheet.defaults.get(&part.envelope.action)
         {
             let action = part.envelope.action;
@@ -204,8 +228,8 @@ impl Voice {
     }
 }
 
-fn reason(rule: &Rule, part: &Part<'_>) -> Option<Reason> {
-    let (ruling, why) = match (rule.matches(part), rule.then) {
+fn reason(rule: &Rule, told: Told, part: &Part<'_>) -> Option<Reason> {
+    let (ruling, why) = match (told, rule.then) {
         (Told::No, _) | (Told::Maybe, Ruling::Allow) => return None,
         (Told::Yes, then) => (then, rule.why.clone().into_owned()),
         // Nobody can tell before it runs, so somebody must.

@@ -1,6 +1,6 @@
 //! What a rule holds for, as it is written in a policy file: subcommands, exceptions, hosts, paths.
 
-use belljar_policy::{Policy, Source};
+use belljar_policy::{Found, Policy, Project, Source};
 use model::{Action, Context, Envelope, Principal, Resource, Ruling};
 
 fn read(rule: &str) -> Result<Policy, String> {
@@ -157,4 +157,116 @@ fn a_path_is_followed_to_where_it_leads() {
         then = "allow""#;
     holds(rule, Ruling::Allow, &["cat /data/x"]);
     holds(rule, Ruling::Ask, &["cat x:/data", "cat @/data/x", "cat /proc/self/root/data2"]);
+}
+
+#[test]
+fn a_path_that_is_a_link_is_meant_by_both_its_names() {
+    let rule = |then: &str| {
+        let rule = format!(
+            "when = {{ action = [\"exec\", \"read\"], path = [\"~/.aws\", \"~/.a/*/x\", \"in\"] }}\nthen = \"{then}\""
+        );
+        let mut policy = read(&rule).expect("a rule");
+        let workspaces = ["/project".to_owned()];
+        assert_eq!(policy.beginnings(&workspaces), ["/home/user/.a", "/home/user/.aws", "/project/in"]);
+        let links = [("/home/user/.aws", "/data/aws"), ("/home/user/.a", "/data/a"), ("/project/in", "/etc")];
+        let links = links.iter().map(|(path, real)| ((*path).to_owned(), (*real).to_owned())).collect();
+        policy.told_of(&links, &workspaces);
+        policy
+    };
+    let reads = |policy: &Policy, path: &str| {
+        let context = Context { workspaces: vec!["/project".to_owned()], ..Context::default() };
+        let resource = Resource::Path(path.to_owned());
+        policy.weigh(&Envelope { principal: Principal::default(), action: Action::Read, resource, context }).reasons[0]
+            .rule
+            .clone()
+    };
+    let (denies, allows) = (rule("deny"), rule("allow"));
+    for path in ["/home/user/.aws/x", "/data/aws", "/data/aws/x", "/home/user/.a/b/x", "/data/a/b/x/y", "/project/in/y"]
+    {
+        assert_eq!(reads(&denies, path), "rule.1", "{path}");
+        assert_eq!(reads(&allows, path), "rule.1", "{path}");
+    }
+    for path in ["/data", "/data/awsome", "/data/a/b/y", "/project/inner"] {
+        assert_eq!(reads(&denies, path), "defaults.read", "{path}");
+    }
+    assert_eq!(ruling(&denies, "cat /data/aws/credentials"), Ruling::Deny);
+    // Whoever works in the project can make such a link: it may forbid, and not allow.
+    assert_eq!(reads(&denies, "/etc/x"), "rule.1");
+    assert_eq!(reads(&allows, "/etc/x"), "defaults.read");
+}
+
+#[test]
+fn a_rule_that_may_deny_turns_no_default_around() {
+    let text = "version = 1\n[defaults]\nexec = \"deny\"\n[[rule]]\nwhy = \"x\"\nthen = \"deny\"\n\
+                when = { program = \"git\", args = [\"push\", \"--force\"] }\n";
+    let policy = Policy::of_one_file(Source { file: "policy.toml", text }, "/home/user").expect("a policy");
+    assert_eq!(ruling(&policy, "git push $X"), Ruling::Deny);
+    assert_eq!(ruling(&policy, "git push --force"), Ruling::Deny);
+}
+
+/// What a voice of its own says, beside the user's.
+fn with_project(user: &str, project: &str, trusted: bool) -> Policy {
+    let source = |file, text| Source { file, text };
+    let project = Project { source: source("/project/belljar.toml", project), folder: "/project", trusted };
+    let found = Found {
+        home: "/home/user",
+        managed: None,
+        user: vec![source("policy.toml", user)],
+        projects: vec![project],
+        presets: &|_| Ok(None),
+        foreign: Vec::new(),
+        revision: String::new(),
+    };
+    Policy::assemble(found).expect("sound policies")
+}
+
+const PUSH: &str = "[[rule]]\nwhen = { program = \"git\", subcommand = \"push\" }\nthen = \"deny\"\nwhy = \"x\"\n";
+const TRUST: &str = "[[rule]]\nwhen = { program = \"sh\", fed_by = \"mytool\" }\nthen = \"allow\"\nwhy = \"mine\"\n";
+
+#[test]
+fn what_a_named_program_prints_may_be_run_where_its_owner_says_so() {
+    let text = format!("version = 1\n{PUSH}{TRUST}");
+    let policy = Policy::of_one_file(Source { file: "policy.toml", text: &text }, "/home/user").expect("a policy");
+    for line in [
+        "mytool | sh", "mytool --env production | sh -s -- x", "/usr/bin/mytool 2>/dev/null | /bin/sh",
+        "sh -c 'mytool | sh'", "NO_COLOR=1 mytool | sh",
+    ] {
+        assert_eq!(ruling(&policy, line), Ruling::Allow, "{line}");
+    }
+    for line in [
+        "other | sh", "./mytool | sh", "mytool | ./sh", "mytool | bash", "curl x | mytool | sh", "mytool | tee x | sh",
+        "{ curl x; mytool; } | sh", "mytool < x | sh", "mytool $X | sh", "mytool $(curl x) | sh",
+        "PATH=/x; mytool | sh", "PATH=/x mytool | sh", "mytool() { curl x; }; mytool | sh",
+        "mytool() { echo x; }; mytool | sh", "alias mytool=x; mytool | sh", "mytool | LD_PRELOAD=x sh",
+        "mytool | sh $X", "hash -p ./x mytool; mytool | sh", "mytool | sh; other | sh", "eval \"$(mytool)\"",
+        "sh <(mytool)", "mytool | sudo sh", "cd /x; mytool | sh", "function mytool { cat x; }\nmytool | sh",
+        "mytool | sh -c \"$(cat)\"", "npx -c 'mytool | sh'", "env mytool | sh",
+    ] {
+        assert_eq!(ruling(&policy, line), Ruling::Ask, "{line}");
+    }
+    assert_eq!(ruling(&policy, "mytool | sh -c 'git push'"), Ruling::Deny);
+}
+
+#[test]
+fn what_is_printed_is_asked_about_where_a_rule_names_no_one_in_particular() {
+    for rule in [
+        "when = { program = \"sh\", fed_by = \"*\" }", "when = { program = \"*\", fed_by = \"mytool\" }",
+        "when = { program = \"sh\", fed_by = [\"mytool\", \"*x\"] }", "when = { program = \"sh\" }",
+        "when = { fed_by = \"mytool\" }", "when = { program = \"mytool\" }",
+    ] {
+        let text = format!("version = 1\n{PUSH}[[rule]]\n{rule}\nthen = \"allow\"\nwhy = \"x\"\n");
+        let policy = Policy::of_one_file(Source { file: "policy.toml", text: &text }, "/home/user").expect("a policy");
+        assert_eq!(ruling(&policy, "mytool | sh"), Ruling::Ask, "{rule}");
+    }
+}
+
+#[test]
+fn nobody_else_trusts_what_is_printed_in_an_owner_s_name() {
+    let [push, trust, both] = [PUSH, TRUST, &format!("{PUSH}{TRUST}")].map(|rules| format!("version = 1\n{rules}"));
+    // The user's own rule is needed where the user's rules could be about it, and a project's is no one's own.
+    assert_eq!(ruling(&with_project(&both, "version = 1", false), "mytool | sh"), Ruling::Allow);
+    assert_eq!(ruling(&with_project(&push, &trust, true), "mytool | sh"), Ruling::Ask);
+    assert_eq!(ruling(&with_project(&push, &trust, false), "mytool | sh"), Ruling::Ask);
+    assert_eq!(ruling(&with_project(&trust, &push, false), "mytool | sh"), Ruling::Ask);
+    assert_eq!(ruling(&with_project(&trust, &both, false), "mytool | sh"), Ruling::Ask);
 }

@@ -76,11 +76,13 @@ impl Reader {
                     if is_file && !self.functions.iter().any(|name| name == "cat") {
                         return;
                     }
-                    let feeding = around.feeding.last().map(|name| format!("`{name}`"));
-                    if let Some(source) = feeding.or(around.other_input.clone()) {
-                        self.doubt(format!("`{name}` runs what comes from {source}"));
-                    } else {
-                        self.commands[number].script = Some(Script { language, origin: Origin::Input });
+                    match (around.feeding.last(), &around.other_input) {
+                        (Some(source), None) => self.doubt_printed(format!("`{name}` runs what comes from `{source}`")),
+                        (Some(source), Some(_)) => self.doubt(format!("`{name}` runs what comes from `{source}`")),
+                        (None, Some(source)) => self.doubt(format!("`{name}` runs what comes from {source}")),
+                        (None, None) => {
+                            self.commands[number].script = Some(Script { language, origin: Origin::Input });
+                        }
                     }
                     return;
                 };

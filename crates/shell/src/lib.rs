@@ -40,6 +40,8 @@ pub struct Reading {
     pub commands: Vec<Simple>,
     /// Sentences. Where there is one, `commands` may not be all.
     pub unclear: Vec<String>,
+    /// There is something `unclear`, and it is no more than that commands run what those in their `fed_by` print.
+    pub only_printed: bool,
 }
 
 /// A line or script, as bash would read it.

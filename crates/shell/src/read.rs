@@ -74,6 +74,8 @@ fn of_known(program: &str, arguments: &[String]) -> Simple {
 pub(crate) struct Reader {
     pub(crate) commands: Vec<Simple>,
     unclear: Vec<String>,
+    /// Something is unclear that has nothing to do with what programs print.
+    otherwise_unclear: bool,
     /// Names that `alias` gave a meaning.
     pub(crate) aliases: Vec<String>,
     /// Names of programs that print what they are given, if the line makes functions of them.
@@ -159,10 +161,21 @@ impl Reader {
         if let Some(name) = self.functions.first().filter(|_| self.trusts_printed).cloned() {
             self.doubt(format!("what `{name}` prints is not known, since it is a function"));
         }
-        Reading { commands: self.commands, unclear: self.unclear }
+        let only_printed = !self.unclear.is_empty() && !self.otherwise_unclear;
+        Reading { commands: self.commands, unclear: self.unclear, only_printed }
     }
 
     pub(crate) fn doubt(&mut self, sentence: String) {
+        self.otherwise_unclear = true;
+        self.note(sentence);
+    }
+
+    /// A doubt that nobody has who trusts what is printed.
+    pub(crate) fn doubt_printed(&mut self, sentence: String) {
+        self.note(sentence);
+    }
+
+    fn note(&mut self, sentence: String) {
         let sentence = shortened(sentence);
         if self.unclear.len() < MOST_NAMES && !self.unclear.contains(&sentence) {
             self.unclear.push(sentence);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Deed, Gatekeeper, Shown, Taken, Taking, Watch};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
+use crate::asked;
 use crate::base::{self, Base, Bases, Kind};
 use crate::changes::{Part, Side, Version, hash_of, readable, same_contents, shown};
 use crate::commit::{Plan, Start, Went};
@@ -101,12 +102,13 @@ pub fn apply(
             gate::judge(part, differences, &named, taking.favor, keeper)?.into_iter().map(|one| (part.number, one)),
         );
     }
-    let asked_digest = digest_of_asked(&side, &judged)?;
+    let asked_digest = asked::digest(&side, &judged)?;
     if taking.agreed.is_some() && taking.agreed != asked_digest {
         return Err(crate::error::Error::Changed { sandbox: record.shown() });
     }
     if let Some(asked_digest) = asked_digest.filter(|_| taking.agreed.is_none()) {
-        let mut taken = Taken { sandbox: record.shown(), recovered, asked_digest, ..Taken::default() };
+        let proposed = if taking.check { Vec::new() } else { asked::proposed(&side, &judged)? };
+        let mut taken = Taken { sandbox: record.shown(), recovered, asked_digest, proposed, ..Taken::default() };
         for (number, one) in &judged {
             let Some(part) = side.parts.get(*number) else { continue };
             tell(part, one, false, &mut taken);
@@ -133,37 +135,6 @@ pub fn apply(
     }
     taken.complete = !taking.check && Side::of(store, state, record)?.changes(&[])?.is_empty();
     Ok(taken)
-}
-
-/// Of every path that a person is asked about, and what would be written there; nothing if nobody is asked.
-fn digest_of_asked(side: &Side, judged: &[(usize, Judged<'_>)]) -> Result<Option<String>> {
-    let mut hasher = blake3::Hasher::new();
-    let mut add = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
-    let mut asked = false;
-    for (number, one) in judged.iter().filter(|(_, one)| one.asks.is_some()) {
-        asked = true;
-        let Some(part) = side.parts.get(*number) else { continue };
-        let path = one.difference.path;
-        add(part.place.as_os_str().as_encoded_bytes());
-        add(path);
-        match (&one.decision, one.difference.is) {
-            (Decision::Merge { contents, mode }, _) => {
-                add(b"merged");
-                add(contents);
-                add(&mode.to_le_bytes());
-            }
-            (_, None) => add(b"deleted"),
-            (_, Some(is)) => {
-                add(b"written");
-                let hash = hash_of(path, is).map_err(cannot("look at", shown(path)))?;
-                add(format!("{:?} {:?} {}", is.kind(), hash, is.mode()).as_bytes());
-            }
-        }
-    }
-    Ok(asked.then(|| hasher.finalize().to_hex().to_string()))
 }
 
 /// Paths where somebody else was faster, each with the number of its workspace.

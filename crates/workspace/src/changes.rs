@@ -228,7 +228,7 @@ impl Version<'_> {
         }
     }
 
-    fn thing(&self, path: &[u8]) -> Thing {
+    pub fn thing(&self, path: &[u8]) -> Thing {
         let kind = match self.kind() {
             Kind::File => ThingKind::File,
             Kind::Folder => ThingKind::Folder,
@@ -359,37 +359,43 @@ pub fn write_patch(part: &Part, differences: &[Difference<'_>], out: &mut Vec<u8
         }
         let from = renamed.iter().find(|(_, to)| *to == number).and_then(|(from, _)| differences.get(*from));
         let (old_path, was) = from.map_or((difference.path, difference.was), |from| (from.path, from.was));
-        let side = |version: Option<Version<'_>>, path: &[u8]| -> Result<Read> {
-            let Some(version) = version else { return Ok(None) };
-            let mode = match version.kind() {
-                Kind::File if version.mode() & 0o100 != 0 => 0o100_755,
-                Kind::File => 0o100_644,
-                Kind::Link => 0o120_000,
-                Kind::Folder | Kind::Special => return Ok(None),
-            };
-            // More is not read, whatever a file says it has: it is only said to differ.
-            let contents = version.contents(path, patch::LARGEST).map_err(cannot("read", shown(path)))?;
-            Ok(Some((mode, contents)))
-        };
-        let old = side(was, old_path)?;
-        let new = side(difference.is, difference.path)?;
-        if old.iter().chain(&new).any(|(_, contents)| contents.is_none()) {
-            let path = |side: &Read, path| side.is_some().then_some(path);
-            patch::write_unshown(path(&old, old_path), path(&new, difference.path), out);
-            continue;
-        }
-        let whole = |side: Read| side.and_then(|(mode, contents)| contents.map(|contents| (mode, contents)));
-        let (old, new) = (whole(old), whole(new));
-        if old.is_none() && new.is_none() {
-            continue;
-        }
-        patch::write(&patch::Patch { old: as_side(&old, old_path), new: as_side(&new, difference.path) }, out);
+        let old = read_side(was, old_path)?;
+        let new = read_side(difference.is, difference.path)?;
+        write_sides((old_path, old), (difference.path, new), out);
     }
     Ok(())
 }
 
+/// What a patch says of one side; nothing of what has no place in it.
+pub fn read_side(version: Option<Version<'_>>, path: &[u8]) -> Result<Read> {
+    let Some(version) = version else { return Ok(None) };
+    let mode = match version.kind() {
+        Kind::File => patch_mode(version.mode()),
+        Kind::Link => 0o120_000,
+        Kind::Folder | Kind::Special => return Ok(None),
+    };
+    // More is not read, whatever a file says it has: it is only said to differ.
+    let contents = version.contents(path, patch::LARGEST).map_err(cannot("read", shown(path)))?;
+    Ok(Some((mode, contents)))
+}
+
+/// Of a file, as git writes it.
+pub fn patch_mode(mode: u32) -> u32 {
+    if mode & 0o100 != 0 { 0o100_755 } else { 0o100_644 }
+}
+
+pub fn write_sides((old_path, old): (&[u8], Read), (new_path, new): (&[u8], Read), out: &mut Vec<u8>) {
+    if old.iter().chain(&new).any(|(_, contents)| contents.is_none()) {
+        patch::write_unshown(old.is_some().then_some(old_path), new.is_some().then_some(new_path), out);
+        return;
+    }
+    let whole = |side: Read| side.and_then(|(mode, contents)| contents.map(|contents| (mode, contents)));
+    let (old, new) = (whole(old), whole(new));
+    patch::write(&patch::Patch { old: as_side(&old, old_path), new: as_side(&new, new_path) }, out);
+}
+
 /// A mode and what was read, if it could be.
-type Read = Option<(u32, Option<Vec<u8>>)>;
+pub type Read = Option<(u32, Option<Vec<u8>>)>;
 
 fn as_side<'a>(side: &'a Option<(u32, Vec<u8>)>, path: &'a [u8]) -> Option<patch::Side<'a>> {
     side.as_ref().map(|(mode, content)| patch::Side { path, mode: *mode, content })

@@ -2,8 +2,9 @@
 //! whether it is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
 
-use model::{Favor, Gatekeeper};
+use model::{Apart, Favor, Gatekeeper};
 
 use crate::base::{Base, Kind};
 use crate::changes::{Difference, LARGEST_SHOWN, Part, Version, same_contents, shown};
@@ -54,15 +55,14 @@ pub fn judge<'a>(
         let look = || cannot("look at", part.place.join(shown(difference.path)));
         let folder = difference.is.is_none_or(|is| is.kind() == Kind::Folder);
         let crossing = keeper.at(&part.place.join(shown(difference.path)), folder);
-        let itself = protected::Protection { root: difference.path.to_owned(), reason: "" };
         let (decision, host) = if let Some(reason) = guard::refusal(&difference) {
             (Decision::Refuse(reason.to_owned()), None)
         } else if let Some(reason) = &crossing.never {
             (Decision::Refuse(reason.clone()), None)
-        } else if let Some(reason) = &crossing.named
-            && !protected::is_named(difference.path, &itself, named)
+        } else if let Some(apart) = &crossing.named
+            && !names(part, difference.path, apart, named)
         {
-            (Decision::HoldBack(reason.clone()), None)
+            (Decision::HoldBack(apart.reason.clone()), None)
         } else if let Some(reason) = held_back(part, &difference, named) {
             (Decision::HoldBack(reason), None)
         } else {
@@ -98,6 +98,18 @@ pub fn judge<'a>(
         judged.push(Judged { difference, decision, host, asks });
     }
     Ok(judged)
+}
+
+/// Somebody wrote out what is kept apart, or something in it. Where that is the whole workspace, each path is in it, and
+/// whoever writes any means it.
+fn names(part: &Part, path: &[u8], apart: &Apart, named: &[Vec<u8>]) -> bool {
+    match apart.root.strip_prefix(&part.place) {
+        Ok(below) if !below.as_os_str().is_empty() => {
+            let root = below.as_os_str().as_bytes().to_owned();
+            protected::is_named(path, &protected::Protection { root, reason: "" }, named)
+        }
+        _ => !named.is_empty(),
+    }
 }
 
 fn held_back(part: &Part, difference: &Difference<'_>, named: &[Vec<u8>]) -> Option<String> {

@@ -8,6 +8,7 @@
 
 mod apply;
 pub mod artifacts;
+mod asked;
 mod base;
 mod blobs;
 mod changes;

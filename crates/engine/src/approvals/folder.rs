@@ -14,6 +14,17 @@ pub struct Folder {
     fd: OwnedFd,
     path: PathBuf,
     owner: u32,
+    reach: Reach,
+}
+
+/// Who can put something into a folder, besides its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Nobody,
+    /// This group, whose people can take nothing of others away.
+    Group(u32),
+    /// The same, while it is still being made.
+    Made(u32),
 }
 
 /// A file that was opened without following a link to it, and what the kernel says of it.
@@ -43,10 +54,21 @@ impl Folder {
     pub fn found(state: Option<&Path>, owner: u32) -> Result<Option<Folder>, Trouble> {
         let Some(state) = state else { return Ok(None) };
         // Folders around it may be links; neither it nor the state is, or somebody else says where our answers are.
-        let Some(around) = open_folder(rustix::fs::CWD, state, state, owner)? else { return Ok(None) };
-        let path = state.join("approvals");
-        let Some(fd) = open_folder(around.as_fd(), Path::new("approvals"), &path, owner)? else { return Ok(None) };
-        Ok(Some(Folder { fd, path, owner }))
+        let reach = Reach::Nobody;
+        let Some(around) = open_folder(rustix::fs::CWD, state, state, owner, reach)? else { return Ok(None) };
+        Folder::within(around.as_fd(), &state.join("approvals"), owner, reach)
+    }
+
+    /// The last name of this path, in a folder that is open.
+    pub fn within(at: BorrowedFd<'_>, path: &Path, owner: u32, reach: Reach) -> Result<Option<Folder>, Trouble> {
+        let name = path.file_name().map_or(path, Path::new);
+        let fd = open_folder(at, name, path, owner, reach)?;
+        Ok(fd.map(|fd| Folder { fd, path: path.to_owned(), owner, reach }))
+    }
+
+    /// Of a question in it: where others look for one, the folder keeps those out who should not.
+    pub fn question_mode(&self) -> u32 {
+        if self.reach == Reach::Nobody { 0o600 } else { 0o644 }
     }
 
     pub fn path(&self) -> &Path {
@@ -64,8 +86,7 @@ impl Folder {
     /// The folder with answers that hold for a session; of the same kind.
     pub fn sessions(&self) -> Result<Option<Folder>, Trouble> {
         let path = self.path.join("session");
-        let fd = open_folder(self.fd(), Path::new("session"), &path, self.owner)?;
-        Ok(fd.map(|fd| Folder { fd, path, owner: self.owner }))
+        Folder::within(self.fd(), &path, self.owner, Reach::Nobody)
     }
 
     pub fn names(&self) -> Result<Vec<String>, Errno> {
@@ -172,7 +193,13 @@ pub fn unusable(path: &Path, why: String) -> Trouble {
     }
 }
 
-fn open_folder(at: BorrowedFd<'_>, name: &Path, path: &Path, owner: u32) -> Result<Option<OwnedFd>, Trouble> {
+fn open_folder(
+    at: BorrowedFd<'_>,
+    name: &Path,
+    path: &Path,
+    owner: u32,
+    reach: Reach,
+) -> Result<Option<OwnedFd>, Trouble> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = match rustix::fs::openat(at, name, flags, Mode::empty()) {
         Ok(fd) => fd,
@@ -184,7 +211,12 @@ fn open_folder(at: BorrowedFd<'_>, name: &Path, path: &Path, owner: u32) -> Resu
     if stat.st_uid != owner {
         return Err(unusable(path, format!("it belongs to user {}, and not to user {owner}", stat.st_uid)));
     }
-    if stat.st_mode & 0o022 != 0 {
+    let open_to_others = match reach {
+        Reach::Nobody => stat.st_mode & 0o022 != 0,
+        Reach::Group(group) => stat.st_gid != group || stat.st_mode & 0o007 != 0 || stat.st_mode & 0o1000 == 0,
+        Reach::Made(group) => stat.st_gid != group || stat.st_mode & 0o007 != 0,
+    };
+    if open_to_others {
         return Err(unusable(path, "others may write to it".to_owned()));
     }
     Ok(Some(fd))

@@ -5,14 +5,15 @@
 //! reaches the folder, and `belljar approve` does not serve a process that an agent started and that says so.
 //!
 //! What this does not hold: outside a sandbox a process can do whatever its user can, so an agent that runs there as
-//! you can hide its marks and answer as you. Where that matters, let root approve (`approvers`, and `belljar approve
-//! --of`): root's files nobody else can make. And whoever may start programs outside a sandbox needs no answer of
+//! you can hide its marks and answer as you. Where that matters, let root or another user approve (`approvers`, and
+//! [`spool`]): their files nobody else can make. And whoever may start programs outside a sandbox needs no answer of
 //! belljar's to do so.
 
 mod answer;
 mod folder;
 mod question;
 mod session;
+mod spool;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -30,10 +31,13 @@ use model::{
 
 use folder::Folder;
 use question::Parking;
+use spool::Spool;
 use users::Users;
 
 use crate::policies;
 use crate::user::User;
+
+pub use spool::{SPOOL, reaches};
 
 /// What reads bytes that others wrote. Not for use: for those who try it with all kinds of bytes.
 #[doc(hidden)]
@@ -48,8 +52,8 @@ pub mod hostile {
 pub struct Terms {
     /// How long somebody waits for an answer. No answer is a no.
     pub timeout: Duration,
-    /// Names of users who may answer; none: the user who asks, and root. Only root reaches what others ask, so nobody
-    /// else can answer for another yet.
+    /// Names of users who may answer; none: the user who asks, and root. What others than these are asked is parked in
+    /// the machine's [`spool`].
     pub approvers: Vec<String>,
     /// Whether standing answers count, and can be given.
     pub always: bool,
@@ -66,19 +70,22 @@ pub struct Approvals {
     environment: Option<Vec<(OsString, OsString)>>,
     /// The session we are in, if answers can hold for it.
     session: Option<String>,
+    /// Where those find questions who are neither the asker nor root.
+    spool: PathBuf,
 }
 
 impl Approvals {
     /// In the user's folders. Standing answers are where the policy is: no variable leads past them either.
     pub fn of_the_user() -> Approvals {
         let settings = policies::settings_folder(&User::of_the_process());
-        Approvals { state: workspace::state_folder(), settings, environment: None, session: session::current() }
+        let (session, spool) = (session::current(), SPOOL.into());
+        Approvals { state: workspace::state_folder(), settings, environment: None, session, spool }
     }
 
     /// In these folders, for a caller with these variables.
     pub fn at(state: PathBuf, settings: PathBuf, environment: Vec<(OsString, OsString)>) -> Approvals {
-        let session = session::current();
-        Approvals { state: Some(state), settings: Some(settings), environment: Some(environment), session }
+        let (session, spool) = (session::current(), state.join("spool"));
+        Approvals { state: Some(state), settings: Some(settings), environment: Some(environment), session, spool }
     }
 
     /// Waits until a person answers, or the time is over. `watch` is told where to answer, and of answers that do not
@@ -124,7 +131,11 @@ impl Approvals {
                 Err(trouble) => watch.warn(&format!("{trouble}; no standing answer counts until then")),
             }
         }
-        let folder = Folder::made(self.state.as_deref()).map_err(trouble)?;
+        let folder = match approvers.others().next() {
+            None => Folder::made(self.state.as_deref()),
+            Some(_) => spool::for_others(&self.spool, &approvers, &users),
+        };
+        let folder = folder.map_err(trouble)?;
         question::sweep(&folder);
         session::sweep(&folder);
         // Computed anew: what a question says of itself counts for nothing.
@@ -162,19 +173,36 @@ impl Approvals {
         Ok(Approval { digest: question.digest.clone(), by })
     }
 
-    /// The folder with the questions of a user, and of whom; nothing if there never was one.
-    fn folder_of(&self, of: Option<&str>) -> Result<Option<Folder>, Trouble> {
-        match of {
-            None => Folder::found(self.state.as_deref(), users::us()),
-            Some(name) => {
+    /// Folders with questions, and whose they are where they are not our own: of a user, or else our own and whatever others
+    /// ask us.
+    fn folders(&self, of: Option<&str>) -> Result<Vec<(Option<String>, Folder)>, Trouble> {
+        // One that can't be used is told to whoever asks there; it must not hide what waits elsewhere.
+        let spool = Spool::found(&self.spool).unwrap_or(None);
+        let Some(name) = of else {
+            let us = users::us();
+            let mut folders = Vec::from_iter(Folder::found(self.state.as_deref(), us)?.map(|folder| (None, folder)));
+            if let Some(spool) = spool {
+                folders.extend(spool.of(us)?.map(|folder| (None, folder)));
                 let users = Users::read()?;
-                let user = users.named(name).ok_or_else(|| Trouble {
-                    message: format!("there is no user `{name}`"),
-                    fix: "name one of this machine".to_owned(),
-                })?;
-                Folder::found(Some(&user.home.join(".local/state/belljar")), user.id)
+                for asker in spool.askers().into_iter().filter(|asker| *asker != us) {
+                    // One that somebody has spoiled must not hide the others.
+                    folders.extend(spool.of(asker).ok().flatten().map(|folder| (Some(users.name(asker)), folder)));
+                }
             }
-        }
+            return Ok(folders);
+        };
+        let users = Users::read()?;
+        let user = users.named(name).ok_or_else(|| Trouble {
+            message: format!("there is no user `{name}`"),
+            fix: "name one of this machine".to_owned(),
+        })?;
+        let shared = spool.map(|spool| spool.of(user.id)).transpose()?.flatten();
+        // What they ask themselves and root is open to root alone.
+        let own = match Folder::found(Some(&user.home.join(".local/state/belljar")), user.id) {
+            Err(_) if shared.is_some() => None,
+            own => own?,
+        };
+        Ok(own.into_iter().chain(shared).map(|folder| (Some(name.to_owned()), folder)).collect())
     }
 
     /// Whether the caller may answer at all, whoever it is.
@@ -190,10 +218,17 @@ impl Approvals {
 
 impl model::Approvals for Approvals {
     fn parked(&self, of: Option<&str>) -> Result<Vec<Parked>, Trouble> {
-        let Some(folder) = self.folder_of(of)? else { return Ok(Vec::new()) };
-        question::sweep(&folder);
-        let mut parked = question::list(&folder)?;
-        parked.iter_mut().for_each(|parked| parked.of = of.map(str::to_owned));
+        let us = Users::read()?.name(users::us());
+        let mut parked = Vec::new();
+        for (owner, folder) in self.folders(of)? {
+            question::sweep(&folder);
+            let mut list = question::list(&folder)?;
+            // What others ask others is not ours to be shown, unless we ask for it.
+            list.retain(|parked| owner.is_none() || of.is_some() || parked.approvers.contains(&us));
+            list.iter_mut().for_each(|parked| parked.of.clone_from(&owner));
+            parked.extend(list);
+        }
+        parked.sort_by(|one: &Parked, other| (one.asked, &one.id).cmp(&(other.asked, &other.id)));
         Ok(parked)
     }
 
@@ -218,7 +253,9 @@ impl model::Approvals for Approvals {
         let users = Users::read()?;
         let us = users::us();
         answer::may_be_given(parked, answer, &users, us)?;
-        let Some(folder) = self.folder_of(parked.of.as_deref())? else { return Ok(Given::TooLate) };
+        let folders = self.folders(parked.of.as_deref())?;
+        let waits = |(_, folder): &(Option<String>, Folder)| question::live(folder, &parked.id).is_some();
+        let Some((_, folder)) = folders.into_iter().find(waits) else { return Ok(Given::TooLate) };
         if answer.decision != Decision::Always {
             return answer::give(&folder, parked, answer);
         }

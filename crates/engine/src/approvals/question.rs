@@ -74,7 +74,7 @@ pub fn park<'a>(folder: &'a Folder, parking: &Parking<'_>) -> Result<Held<'a>, T
         };
         let bytes = serde_json::to_vec(&written).map_err(|error| cannot(error.into()))?;
         let temporary = format!("tmp-{nonce}");
-        let file = folder.write(&temporary, 0o600, &bytes).map_err(cannot)?;
+        let file = folder.write(&temporary, folder.question_mode(), &bytes).map_err(cannot)?;
         // Before it has its name: whoever sees it sees that somebody waits.
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| cannot(error.into()))?;
         // A leftover of the same name would look like an answer to this.

@@ -4,7 +4,7 @@ mod forged;
 mod kept;
 mod processes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -39,6 +39,19 @@ impl Desk {
 
     fn folder(&self) -> PathBuf {
         self.root.join("state/approvals")
+    }
+
+    /// As root would, for a group of root's.
+    fn make_spool(&self) {
+        use std::os::unix::fs::PermissionsExt;
+        let spool = self.root.join("state/spool");
+        std::fs::create_dir_all(&spool).expect("a folder");
+        std::fs::set_permissions(&spool, std::fs::Permissions::from_mode(0o3773)).expect("it is ours");
+    }
+
+    /// Where our own questions are in it.
+    fn spooled(&self) -> PathBuf {
+        self.root.join(format!("state/spool/{}", super::users::us()))
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -83,7 +96,11 @@ impl Desk {
 
     /// What `belljar approve` would write.
     fn forged(&self, id: &str) -> Value {
-        let text = std::fs::read(self.file(&format!("{id}.question"))).expect("it is parked");
+        self.forged_in(&self.folder(), id)
+    }
+
+    fn forged_in(&self, folder: &Path, id: &str) -> Value {
+        let text = std::fs::read(folder.join(format!("{id}.question"))).expect("it is parked");
         let question: Value = serde_json::from_slice(&text).expect("JSON");
         json!({
             "version": 1, "id": id, "nonce": question["nonce"], "digest": self.find(id).digest,

@@ -3,7 +3,9 @@
 //! Where they lie is not for whoever asks to choose. The user's policy is looked for in the home that the user record
 //! names; a variable (`XDG_CONFIG_HOME`, `HOME`) can add another, which is heard as well, but can't take that one away.
 
+mod checked;
 mod code;
+mod links;
 mod questions;
 pub use questions::trouble;
 pub mod recorded;
@@ -15,12 +17,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
-use model::{ForeignRules, Outcome, PolicyFile, RuleLanguage, RuleText};
+use model::{ForeignRules, Outcome, PolicyFile, RuleLanguage, RuleText, Trouble};
 use policy::{BadPolicy, Found, LARGEST, Owner, Policy, Project, Source};
 
+use crate::approvals;
 use crate::judge::usage;
 use crate::user::User;
 
+use checked::Marks;
 pub use trust::Trust;
 
 /// The machine's own, above all others. Only root can write there.
@@ -97,13 +101,22 @@ pub fn load(
     }
 
     let trust = if projects.is_empty() { Trust::default() } else { Trust::read(user)? };
+    let marks = Marks::below(user.home.as_deref());
     let mut foreign: Vec<(Owner, Box<dyn ForeignRules>)> = Vec::new();
     for (language, owner, texts) in &foreign_texts {
         let texts: Vec<RuleText<'_>> =
             texts.iter().map(|text| RuleText { file: &text.file, text: &text.text }).collect();
-        let rules = language.read(&texts).map_err(|bad| {
+        let known = marks.know(language.as_ref(), *owner, &texts);
+        let rules = if known { language.read_again(&texts) } else { language.read(&texts) };
+        let rules = rules.map_err(|bad| {
             usage(format!("{}:{}: {}", bad.file, bad.line, bad.message), &format!("{}; {NOTHING_RUNS}", bad.hint))
         })?;
+        if !known {
+            // Nobody's safety rests on it: without a mark they are checked at each start.
+            match marks.remember(language.as_ref(), *owner, &texts) {
+                Ok(()) | Err(_) => {}
+            }
+        }
         foreign.push((*owner, rules));
     }
     let home = user.home.clone().or_else(|| variable("HOME")).unwrap_or_else(|| PathBuf::from("/"));
@@ -141,7 +154,15 @@ pub fn load(
     .map_err(bad)?;
     let texts = managed.iter().chain(&own).chain(project_texts.iter().map(|(_, text)| text));
     let texts = texts.chain(foreign_texts.iter().flat_map(|(_, _, texts)| texts));
+    let approvers = policy.approving().approvers;
+    if !approvers.is_empty() {
+        approvals::reaches(Path::new(approvals::SPOOL), &approvers)
+            .map_err(|Trouble { message, fix }| usage(message, &fix))?;
+    }
     policy.revision = revision(texts.chain(read_presets.borrow().iter()));
+    let folders_of_work: Vec<String> = workspaces.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+    let links = links::among(policy.beginnings(&folders_of_work));
+    policy.told_of(&links, &folders_of_work);
     Ok(Loaded { policy, folders, project_files, files, counted_in })
 }
 
@@ -239,12 +260,9 @@ fn read(file: &Path) -> Result<Option<Text>, Outcome> {
     let name = file.display().to_string();
     let cannot =
         |why: String| usage(format!("cannot read the policy `{name}`: {why}"), "make it readable, or remove it");
-    // A named pipe in its place must not keep us waiting.
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
-    let opened = match rustix::fs::open(file, flags, rustix::fs::Mode::empty()) {
-        Ok(opened) => std::fs::File::from(opened),
+    let opened = match recorded::open(file) {
+        Ok(opened) => opened,
         Err(error) => {
-            let error = io::Error::from(error);
             return match error.kind() {
                 NotFound if std::fs::symlink_metadata(file).is_ok() => {
                     Err(cannot("it is a link that leads nowhere".to_owned()))
@@ -254,9 +272,6 @@ fn read(file: &Path) -> Result<Option<Text>, Outcome> {
             };
         }
     };
-    if !opened.metadata().map_err(|error| cannot(error.to_string()))?.is_file() {
-        return Err(cannot("it is no file".to_owned()));
-    }
     let mut bytes = Vec::new();
     opened.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
     if bytes.len() > LARGEST {

@@ -469,6 +469,7 @@ impl Compiler<'_> {
             conditions: Conditions::Known(vec![when]),
             then,
             why: why.into(),
+            own: false,
         });
     }
 }

@@ -53,6 +53,7 @@ impl Compiler<'_> {
             conditions: Conditions::Known(conditions),
             then,
             why: why.into(),
+            own: matches!(self.owner, Owner::User | Owner::Managed),
         };
         // Presets are tried by tests, once; everybody else's examples each time.
         if self.owner != Owner::Preset {

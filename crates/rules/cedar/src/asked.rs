@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn every_question_is_what_the_schema_says() {
         let schema = Schema::from_json_str(SCHEMA_JSON).expect("a schema");
-        let words = Vocabulary::of(&schema).expect("every name");
+        let words = Vocabulary::read().expect("every name");
         for (action, resource) in questions() {
             for agent in [None, Some("claude-code".to_owned())] {
                 let principal = Principal { user: "alice".to_owned(), agent };

@@ -19,6 +19,8 @@ mod vocabulary;
 
 use model::{BadRules, ForeignRules, RuleLanguage, RuleText};
 
+use read::Check;
+
 /// The language itself.
 pub struct Cedar;
 
@@ -32,7 +34,11 @@ impl RuleLanguage for Cedar {
     }
 
     fn read(&self, files: &[RuleText<'_>]) -> Result<Box<dyn ForeignRules>, BadRules> {
-        Ok(Box::new(read::read(files)?))
+        Ok(Box::new(read::read(files, Check::All)?))
+    }
+
+    fn read_again(&self, files: &[RuleText<'_>]) -> Result<Box<dyn ForeignRules>, BadRules> {
+        Ok(Box::new(read::read(files, Check::NotAgainstSchema)?))
     }
 
     fn schema(&self) -> &'static str {

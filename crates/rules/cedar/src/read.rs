@@ -19,11 +19,21 @@ const ANNOTATIONS: [&str; 3] = ["id", "ask", "why"];
 /// How names begin that we give.
 const OURS: &str = "cedar.";
 
-pub(crate) fn read(files: &[RuleText<'_>]) -> Result<Rules, BadRules> {
+/// What is looked at. Half of the time of a start goes to the schema and to holding rules against it, which has the same result for the
+/// same text; everything else is always done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    All,
+    /// Somebody has seen to that before.
+    NotAgainstSchema,
+}
+
+pub(crate) fn read(files: &[RuleText<'_>], check: Check) -> Result<Rules, BadRules> {
     small_enough(files)?;
     let mut rules: Vec<Rule> = Vec::new();
     let mut names: HashMap<String, usize> = HashMap::new();
-    let basis = basis()?;
+    let words = words()?;
+    let validator = if check == Check::All { Some(validator()?) } else { None };
     for file in files {
         for (policy, statement) in policies(file)? {
             let rule = rule(policy, &statement, file, rules.len() + 1)?;
@@ -32,11 +42,13 @@ pub(crate) fn read(files: &[RuleText<'_>]) -> Result<Rules, BadRules> {
                 return Err(bad(file, statement.start, message, "give each rule its own `@id`"));
             }
             matchable(&rule, file, statement.start)?;
-            valid(&rule, file, &basis.validator)?;
+            if let Some(validator) = validator {
+                valid(&rule, file, validator)?;
+            }
             rules.push(rule);
         }
     }
-    Ok(Rules::new(&basis.words, rules))
+    Ok(Rules::new(words, rules))
 }
 
 fn small_enough(files: &[RuleText<'_>]) -> Result<(), BadRules> {
@@ -51,24 +63,21 @@ fn small_enough(files: &[RuleText<'_>]) -> Result<(), BadRules> {
     Ok(())
 }
 
-/// What all rules rest on.
-struct Basis {
-    validator: Validator,
-    words: Vocabulary,
-}
-
 /// Made once: rules of several owners are read one after the other. Ours, so it is in order; where it is not, nothing
 /// is read.
-fn basis() -> Result<&'static Basis, BadRules> {
-    static BASIS: LazyLock<Result<Basis, String>> = LazyLock::new(|| {
-        let schema = Schema::from_json_str(SCHEMA_JSON).map_err(|error| error.to_string())?;
-        let words = Vocabulary::of(&schema).ok_or("a name is missing")?;
-        Ok(Basis { validator: Validator::new(schema), words })
-    });
-    BASIS.as_ref().map_err(|error| {
-        let schema = RuleText { file: "schema.json", text: SCHEMA_JSON };
-        bad(&schema, 0, error.clone(), "this is a mistake in belljar")
-    })
+fn validator() -> Result<&'static Validator, BadRules> {
+    static VALIDATOR: LazyLock<Result<Validator, String>> =
+        LazyLock::new(|| Schema::from_json_str(SCHEMA_JSON).map(Validator::new).map_err(|error| error.to_string()));
+    VALIDATOR.as_ref().map_err(|error| ours("schema.json", SCHEMA_JSON, error))
+}
+
+fn words() -> Result<&'static Vocabulary, BadRules> {
+    static WORDS: LazyLock<Result<Vocabulary, String>> = LazyLock::new(Vocabulary::read);
+    WORDS.as_ref().map_err(|error| ours("words", "", error))
+}
+
+fn ours(file: &str, text: &str, error: &str) -> BadRules {
+    bad(&RuleText { file, text }, 0, error.to_owned(), "this is a mistake in belljar")
 }
 
 /// The policies of a file in their order, each with its place.

@@ -1,6 +1,6 @@
 //! The names of the schema, looked up once: to make one from text takes longer than a judgement.
 
-use cedar_policy::{EntityId, EntityTypeName, EntityUid, Schema};
+use cedar_policy::{EntityId, EntityTypeName, EntityUid, PolicySet};
 use model::Action;
 
 /// For people.
@@ -8,6 +8,10 @@ pub(crate) const SCHEMA: &str = include_str!("schema.cedarschema");
 /// The same for us, since Cedar takes six times as long to read the other:
 /// `cargo run -p belljar-cedar --example schema > crates/rules/cedar/src/schema.json`.
 pub(crate) const SCHEMA_JSON: &str = include_str!("schema.json");
+
+/// What principals and resources are.
+const KINDS: &[&str] =
+    &["User", "Agent", "Command", "Code", "Path", "Variable", "Wall", "Domain", "Host", "Secret", "Artifact"];
 
 pub(crate) struct Vocabulary {
     pub user: EntityTypeName,
@@ -26,10 +30,31 @@ pub(crate) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// None if the schema lacks a name.
-    pub fn of(schema: &Schema) -> Option<Vocabulary> {
-        let entity = |name: &str| schema.entity_types().find(|known| known.basename() == name).cloned();
-        let action = |one: &Action| schema.actions().find(|known| known.id().unescaped() == one.name()).cloned();
+    /// All at once, as a policy that names them: the parser for policies is needed anyway, and those for single names are not
+    /// made then. The schema has the same, and takes far longer to be read.
+    pub fn read() -> Result<Vocabulary, String> {
+        let actions: Vec<String> = Action::ALL.iter().map(|action| format!("Action::\"{action}\"")).collect();
+        let kinds: Vec<String> = KINDS.iter().map(|kind| format!("{kind}::\"\"")).collect();
+        let listed = [actions, kinds].concat().join(", ");
+        let text = format!("permit(principal, action, resource) when {{ [{listed}].contains(resource) }};");
+        let set: PolicySet = text.parse().map_err(|error: cedar_policy::ParseErrors| error.to_string())?;
+        let named: Vec<EntityUid> = set.policies().flat_map(|policy| policy.entity_literals()).collect();
+        Vocabulary::of(&named).ok_or_else(|| "a name is missing".to_owned())
+    }
+
+    fn of(named: &[EntityUid]) -> Option<Vocabulary> {
+        let entity = |name: &str| {
+            named
+                .iter()
+                .map(EntityUid::type_name)
+                .find(|known| known.basename() == name && KINDS.contains(&name))
+                .cloned()
+        };
+        let action = |one: &Action| {
+            let is_it =
+                |known: &&EntityUid| known.type_name().basename() == "Action" && known.id().unescaped() == one.name();
+            named.iter().find(is_it).cloned()
+        };
         Some(Vocabulary {
             user: entity("User")?,
             agent: entity("Agent")?,
@@ -86,12 +111,19 @@ pub(crate) fn is_plain_path(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use cedar_policy::Schema;
+
     use super::*;
 
     #[test]
     fn the_schema_has_every_name() {
         let schema = Schema::from_json_str(SCHEMA_JSON).expect("a schema");
-        let words = Vocabulary::of(&schema).expect("every name");
+        let words = Vocabulary::read().expect("every name");
+        let mut kinds: Vec<&str> = schema.entity_types().map(|kind| kind.basename()).collect();
+        let mut known = KINDS.to_vec();
+        kinds.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(kinds, known);
         for action in Action::ALL {
             let known = words.action(action).expect("every action");
             let resources: Vec<_> = schema.resources_for_action(known).expect("an action").collect();

@@ -1,9 +1,10 @@
 //! How long snippets take, for `cargo xtask bench scan`: a JSON object of samples in nanoseconds on standard output.
 
-use std::hint::black_box;
-use std::time::Instant;
+#[path = "../../../../xtask/src/bench/sampled.rs"]
+mod sampled;
 
 use code::{Language, Rules, Scanner, Source};
+use sampled::{report, sampled};
 
 const PYTHON: &str = "import json, os, sys\n\ndef load(path):\n    with open(path) as file:\n        return json.load(file)\n\n\
     def total(items, rate=1.2):\n    result = 0\n    for item in items:\n        if item.get('active') and item['price'] > 0:\n\
@@ -31,20 +32,5 @@ fn main() {
         });
         samples.insert(format!("a snippet of 200 lines, {name}"), times.into());
     }
-    report(&serde_json::Value::Object(samples).to_string());
-}
-
-fn sampled<T>(runs: usize, mut job: impl FnMut() -> T) -> Vec<u64> {
-    let sample = |_| {
-        let start = Instant::now();
-        black_box(job());
-        u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    };
-    (0..runs).map(sample).collect()
-}
-
-// An example prints: it is no library.
-#[allow(clippy::print_stdout)]
-fn report(line: &str) {
-    println!("{line}");
+    report(&serde_json::Value::Object(samples));
 }

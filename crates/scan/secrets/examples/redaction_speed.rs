@@ -1,8 +1,9 @@
 //! How long the redactor takes, for `cargo xtask bench scan`: a JSON object of samples in nanoseconds on standard output.
 
-use std::hint::black_box;
-use std::time::Instant;
+#[path = "../../../../xtask/src/bench/sampled.rs"]
+mod sampled;
 
+use sampled::{report, sampled};
 use secrets::{Formats, Redactor, Values};
 
 fn main() {
@@ -26,7 +27,7 @@ fn main() {
         });
         samples.insert(format!("redact a megabyte of a build's log, {count} known values"), times.into());
     }
-    report(&serde_json::Value::Object(samples).to_string());
+    report(&serde_json::Value::Object(samples));
 }
 
 fn values(count: usize) -> Values {
@@ -52,19 +53,4 @@ fn log(bytes: usize) -> Vec<u8> {
     ];
     let text: Vec<u8> = lines.iter().cycle().flat_map(|line| line.bytes()).take(bytes).collect();
     text
-}
-
-fn sampled<T>(runs: usize, mut job: impl FnMut() -> T) -> Vec<u64> {
-    let sample = |_| {
-        let start = Instant::now();
-        black_box(job());
-        u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    };
-    (0..runs).map(sample).collect()
-}
-
-// An example prints: it is no library.
-#[allow(clippy::print_stdout)]
-fn report(line: &str) {
-    println!("{line}");
 }

@@ -6,6 +6,7 @@ mod desk;
 mod files;
 mod inside;
 mod often;
+mod others;
 mod owners;
 mod paths;
 mod people;
@@ -19,5 +20,6 @@ fn main() {
         trials.extend(twice::trials(name, check));
     }
     trials.extend(owners::trials());
+    trials.extend(others::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -10,9 +10,11 @@ use crate::desk::Desk;
 
 pub const ALL: &[(&str, Check)] = &[
     ("a_link_to_a_denied_folder_is_that_folder", links),
+    ("a_rule_on_a_link_is_one_on_what_it_leads_to", spelled),
     ("a_twin_of_a_denied_name_is_denied", twins),
     ("where_one_is_does_not_widen_what_one_may", elsewhere),
     ("a_link_in_the_place_of_a_folder_is_what_is_in_it", in_its_place),
+    ("a_protected_folder_is_taken_when_it_is_named_and_not_with_its_parent", named),
 ];
 
 fn links(who: Who) -> Result<(), String> {
@@ -44,6 +46,24 @@ fn links(who: Who) -> Result<(), String> {
     let other = desk.home.join("other");
     fs::create_dir(&other).and_then(|()| desk.project.give(&other)).map_err(|error| error.to_string())?;
     desk.expect(&["run", "--read", &other.display().to_string(), "--", "true"], 0, "").map(|_| ())
+}
+
+fn spelled(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let [elsewhere, open] = ["elsewhere", "open"].map(|name| desk.home.join(name));
+    for folder in [&elsewhere, &open] {
+        fs::create_dir(folder).and_then(|()| desk.project.give(folder)).map_err(|error| error.to_string())?;
+    }
+    let link = desk.home.join("link");
+    symlink(&elsewhere, &link).map_err(|error| error.to_string())?;
+    let rule = "when = { action = [\"exec\", \"read\", \"write\"], path = \"~/link\" }\nthen = \"deny\"\nwhy = \"x\"\n";
+    desk.policy(&format!("[[rule]]\n{rule}"))?;
+    let [real, open] = [&elsewhere, &open].map(|path| path.display().to_string());
+    desk.expect(&["run", "--read", &real, "--", "true"], 123, "rule: rule.1")?;
+    desk.expect(&["run", "--write", &real, "--", "true"], 123, "rule: rule.1")?;
+    desk.expect(&["run", "--", "cat", &format!("{real}/x")], 123, "rule: rule.1")?;
+    desk.expect(&["run", "--", "cat", &link.join("x").display().to_string()], 123, "rule: rule.1")?;
+    desk.expect(&["run", "--read", &open, "--", "true"], 0, "").map(|_| ())
 }
 
 fn twins(who: Who) -> Result<(), String> {
@@ -92,4 +112,31 @@ fn in_its_place(who: Who) -> Result<(), String> {
         Some(name) => Err(format!("{name} was taken")),
         None => Ok(()),
     }
+}
+
+fn named(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy("[files]\nprotect = [\"app/deploy\", \"app/deploy/keys\", \"app/infra/**\"]\n")?;
+    let script = "mkdir -p app/deploy/keys app/infra/a app/src && \
+                  touch app/deploy/one app/deploy/keys/two app/infra/a/three app/src/four";
+    desk.expect(&["run", "--", "sh", "-c", script], 0, "added")?;
+    let there = |name: &str| desk.project.work.join("app").join(name).exists();
+    // What is named, and what is there then.
+    let steps: &[(&[&str], &[&str])] = &[
+        (&[], &["src/four"]),
+        (&["app"], &["src/four"]),
+        (&["."], &["src/four"]),
+        (&["app/deploy"], &["src/four", "deploy/one"]),
+        (&["app/infra/a/three"], &["src/four", "deploy/one", "infra/a/three"]),
+        (&["app/infra", "app/deploy/keys"], &["src/four", "deploy/one", "infra/a/three", "deploy/keys/two"]),
+    ];
+    for (paths, wanted) in steps {
+        desk.expect(&[&["apply", "last"], *paths].concat(), 0, "")?;
+        for name in ["src/four", "deploy/one", "deploy/keys/two", "infra/a/three"] {
+            if there(name) != wanted.contains(&name) {
+                return Err(format!("after `apply last {}`, {name} is there: {}", paths.join(" "), there(name)));
+            }
+        }
+    }
+    Ok(())
 }

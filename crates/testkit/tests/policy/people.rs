@@ -1,7 +1,7 @@
 //! From a question to its answer, with the real binary on both sides: what a person says is done, and nothing else is.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use belljar_testkit::Who;
 use belljar_testkit::twice::Check;
@@ -13,6 +13,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_no_is_final_and_says_why", no),
     ("a_yes_to_something_else_is_none", other),
     ("what_is_taken_is_what_was_agreed_to", agreed),
+    ("who_is_asked_about_changes_sees_them", seen),
     ("a_yes_for_good_is_as_narrow_as_can_be", for_good),
     ("a_variable_brings_no_answers", brought),
 ];
@@ -24,22 +25,26 @@ const WAITS: &str = "[approvals]\ntimeout = \"10m\"\n";
 const NOBODY: &str = "[approvals]\ntimeout = \"1ms\"\n";
 
 /// belljar, waiting for an answer.
-struct Asker {
+pub struct Asker {
     child: Child,
     said: BufReader<ChildStderr>,
-    id: String,
+    pub id: String,
 }
 
 impl Asker {
     /// Until it says that it waits, and for which answer.
-    fn of(desk: &Desk, words: &[&str]) -> Result<Asker, String> {
-        let mut command = desk.project.command(words);
+    pub fn of(desk: &Desk, words: &[&str]) -> Result<Asker, String> {
+        Asker::of_command(desk.project.command(words))
+    }
+
+    pub fn of_command(mut command: Command) -> Result<Asker, String> {
         let spawned = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| error.to_string())?;
         let mut said = BufReader::new(child.stderr.take().ok_or("no standard error")?);
         let mut line = String::new();
         said.read_line(&mut line).map_err(|error| error.to_string())?;
-        let id = line.split("belljar approve ").nth(1).map(|rest| rest.trim_end_matches(['`', '\n']).to_owned());
+        let words = line.split("belljar approve ").nth(1).and_then(|rest| rest.split_whitespace().last());
+        let id = words.map(|id| id.trim_end_matches('`').to_owned());
         let id = id.ok_or_else(|| format!("it does not wait: {line}"))?;
         Ok(Asker { child, said, id })
     }
@@ -57,6 +62,13 @@ impl Asker {
         desk.expect(&words, 0, "").map(|_| ())
     }
 
+    /// The next line that it says.
+    pub fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        self.said.read_line(&mut line).map_err(|error| error.to_string())?;
+        Ok(line)
+    }
+
     /// Its exit code, and what it said since.
     fn end(mut self) -> Result<(Option<i32>, String), String> {
         let mut rest = String::new();
@@ -66,7 +78,7 @@ impl Asker {
     }
 }
 
-fn ended(asker: Asker, code: i32, said: &str) -> Result<(), String> {
+pub fn ended(asker: Asker, code: i32, said: &str) -> Result<(), String> {
     match asker.end()? {
         (Some(known), text) if known == code && text.contains(said) => Ok(()),
         (known, text) => Err(format!("wanted {code} and `{said}`, but got {known:?}: {text}")),
@@ -157,6 +169,46 @@ fn agreed(who: Who) -> Result<(), String> {
     ended(asker, 0, "")?;
     match (there("q.sql").as_deref(), there("n").as_deref()) {
         (Some("harmful\n"), Some("n\n")) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn seen(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy(&format!("[commit]\nask = [\"*.sql\", \"long\"]\n{WAITS}"))?;
+    desk.put("q.sql", "one\ntwo\n")?;
+    let id = desk.project.create()?;
+    let script = "printf 'one\\n\\033[2Jdrop\\n' > q.sql; seq 20000 > long; printf '\\377' > \"$(printf 'a\\nb.sql')\"";
+    desk.expect(&["exec", &id, "--", "sh", "-c", script], 0, "")?;
+    let asker = Asker::of(&desk, &["apply", &id])?;
+    // Without an answer: it is shown, and nobody can be asked here.
+    let shown = desk.expect(&["approve", &asker.id], 125, "standard input is no terminal")?.error;
+    let lines = [
+        "added a\\nb.sql, +1 -0, mode 644", "added long, +20000 -0, mode 644", "modified q.sql, +1 -1", "-two",
+        "+⟨U+001B⟩[2Jdrop", "\\xff", "+1000", "not shown", "more lines, ", "bytes, of long; ",
+        "the whole diff has the digest",
+    ];
+    if let Some(missing) = lines.iter().find(|line| !shown.contains(**line)) {
+        return Err(format!("`{missing}` is not shown: {shown}"));
+    }
+    if shown.contains('\u{1b}') || shown.contains("19999") {
+        return Err(format!("too much is shown: {shown}"));
+    }
+    // What it would take the place of is part of what was agreed to.
+    desk.put("q.sql", "one\ntwo\nthree\n")?;
+    asker.answer(&desk, &["--once"])?;
+    ended(asker, 125, "changed since somebody was asked")?;
+    desk.put("q.sql", "one\ntwo\n")?;
+    // The end of what nobody sees counts like its beginning.
+    let asker = Asker::of(&desk, &["apply", &id, "--theirs"])?;
+    desk.expect(&["exec", &id, "--", "sh", "-c", "sed -i 's/^20000$/20001/' long"], 0, "")?;
+    asker.answer(&desk, &["--once"])?;
+    ended(asker, 125, "changed since somebody was asked")?;
+    let asker = Asker::of(&desk, &["apply", &id, "--theirs"])?;
+    asker.answer(&desk, &["--once"])?;
+    ended(asker, 0, "")?;
+    match std::fs::read_to_string(desk.project.work.join("q.sql")) {
+        Ok(text) if text.contains("drop") => Ok(()),
         other => Err(format!("{other:?}")),
     }
 }

@@ -106,6 +106,13 @@ fn the_owner_of_the_file_says_who_answered() {
     // Who is named may, and not even root in their place.
     let name = crate::approvals::users::Users::read().expect("a list").name(another_user());
     let theirs = Terms { approvers: vec![name.clone()], ..terms() };
+    desk.make_spool();
+    let give = |id: &str, owner: u32| {
+        let beside = desk.root.join("beside");
+        std::fs::write(&beside, desk.forged_in(&desk.spooled(), id).to_string()).expect("a file");
+        std::os::unix::fs::chown(&beside, Some(owner), None).expect("we are root");
+        std::fs::rename(&beside, desk.spooled().join(format!("{id}.answer"))).expect("it gets its name");
+    };
     let (asked, _) = desk.asked(&question(), &theirs, |id, said| {
         give(id, 0);
         assert!(said.recv().expect("it is told").contains("it is of user 0, who may not answer"));

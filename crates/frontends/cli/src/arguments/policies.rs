@@ -175,7 +175,12 @@ pub fn approve() -> Command {
                         .help("Of the question that was looked at, 12 digits of it or more"),
                 )
                 .arg(switch("all", "List answers that stand, too"))
-                .arg(Arg::new("of").long("of").value_name("USER").help("Questions of another user, for root"))
+                .arg(
+                    Arg::new("of")
+                        .long("of")
+                        .value_name("USER")
+                        .help("Questions of another user: for root, and for those who may answer them"),
+                )
                 .arg(json("Print it as one JSON object"))
         },
     )

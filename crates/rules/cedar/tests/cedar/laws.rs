@@ -78,6 +78,9 @@ fn rulings(texts: &[String], envelope: &Envelope) -> [Ruling; 2] {
     let names: Vec<String> = (0..texts.len()).map(|at| format!("{at}.cedar")).collect();
     let files: Vec<RuleText<'_>> = names.iter().zip(texts).map(|(file, text)| RuleText { file, text }).collect();
     let reasons = Cedar.read(&files).unwrap_or_else(|bad| panic!("{bad:?}")).judge(envelope);
+    // What was checked before says the same without being checked again.
+    let again = Cedar.read_again(&files).unwrap_or_else(|bad| panic!("{bad:?}")).judge(envelope);
+    assert_eq!(again, reasons);
     [strictest(&reasons).unwrap_or(Ruling::Allow), judgement(reasons, envelope).ruling]
 }
 
