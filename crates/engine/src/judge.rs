@@ -39,7 +39,7 @@ struct Judged {
 impl Engine {
     /// Judges, and asks a person where the policy does.
     pub(crate) fn admit(&self, request: &Request, kept: Option<&str>) -> Result<Admitted, Outcome> {
-        let eyes = Eyes { workspaces: &self.workspaces, kept };
+        let eyes = Eyes::new(&self.workspaces, kept);
         let Judged { verdict, loaded, facts, inspected, input, slots } =
             self.judge(request, &eyes, true, |loaded, facts| {
                 let slots = rates::enter(loaded, &facts.principal)?;
@@ -69,7 +69,7 @@ impl Engine {
 
     /// The same without asking anybody: what would have to be asked is a refusal that says so.
     pub(crate) fn foresee(&self, request: &Request) -> Result<Grant, Outcome> {
-        let eyes = Eyes { workspaces: &self.workspaces, kept: None };
+        let eyes = Eyes::new(&self.workspaces, None);
         match self.judge(request, &eyes, false, |_, _| Ok(Slots::default()))?.verdict {
             Verdict::Allowed(grant) => Ok(*grant),
             Verdict::Ask(pending) => Err(Outcome::Refused(would_ask(pending.question()))),

@@ -87,5 +87,5 @@ pub mod hostile {
 }
 
 pub use error::{Error, Result};
-pub use sight::Sight;
+pub use sight::{KeptView, Sight};
 pub use workspaces::{Means, Run, Workspaces, state_folder};

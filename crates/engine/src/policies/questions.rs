@@ -169,8 +169,8 @@ fn may_trust() -> Result<(), Trouble> {
 impl Engine {
     /// As `run` would look at it, but for what comes in on standard input.
     fn look_at_code(&self, asked: &Check, here: &Here) -> Result<Inspected, Trouble> {
-        let eyes = Eyes { workspaces: &self.workspaces, kept: None };
-        let of = |words: &[String]| inspect::of_words(words, &here.directory, &Begun::default(), &eyes);
+        let eyes = Eyes::new(&self.workspaces, None);
+        let of = |words: &[String]| inspect::of_words(words, &here.directory, &here.folders, &Begun::default(), &eyes);
         let pieces = match asked {
             Check::Line(line) => of(&["sh".to_owned(), "-c".to_owned(), line.clone()]),
             Check::Words(words) => {

@@ -3,6 +3,7 @@
 
 #[path = "../policy/desk.rs"]
 mod desk;
+mod following;
 mod redaction;
 mod scanning;
 
@@ -11,7 +12,7 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, check) in [redaction::ALL, scanning::ALL].concat() {
+    for (name, check) in [redaction::ALL, scanning::ALL, following::ALL].concat() {
         trials.extend(twice::trials(name, check));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
