@@ -124,7 +124,7 @@ fn of_piece(piece: &Piece, rules: &Rules) -> Vec<Finding> {
 
 /// Python runs a zip, whatever stands before it.
 fn is_archive(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"PK\x03\x04") || archive::hides_one(bytes, Kind::Python)
+    bytes.starts_with(b"PK\x03\x04") || archive::runs_as_zip(bytes)
 }
 
 /// Looks at every module in an archive.

@@ -1,16 +1,15 @@
 //! Code on its way in that the words only lead to: modules, imports, manifests, what is printed into a shell. Each attack
 //! has a harmless twin that runs.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Stdio;
 
 use belljar_testkit::Who;
 use belljar_testkit::project::Said;
 use belljar_testkit::twice::Check;
-use rustix::fs::inotify;
 
-use crate::desk::{Desk, Saying};
+use crate::desk::Desk;
 
 pub const ALL: &[(&str, Check)] = &[
     ("a_script_is_found_by_whatever_name_leads_to_it", ways),
@@ -62,7 +61,7 @@ fn ways(who: Who) -> Result<(), String> {
         &["task.py", "package/__main__.py", "lib/sitecustomize.py", "task.sh", "sub/task.sh"],
         &[
             &[INTERPRETER, "-m", "task"],
-            &[INTERPRETER, "-Im", "package"],
+            &[INTERPRETER, "-um", "package"],
             &[INTERPRETER, "package"],
             &["env", "PYTHONPATH=lib", INTERPRETER, "empty.py"],
             &["bash", "-c", "cat task.sh | sh"],
@@ -159,7 +158,7 @@ fn bounds(who: Who) -> Result<(), String> {
 
 fn hooks(who: Who) -> Result<(), String> {
     let desk = Desk::of(who)?;
-    desk.policy("extends = [\"locked\"]\n[[rule]]\nwhen = { program = \"*\" }\nthen = \"allow\"\nwhy = \"a test\"\n")?;
+    desk.policy(&format!("{STRICT}medium = \"ask\"\n[approvals]\ntimeout = \"1ms\"\n"))?;
     desk.put("setup.py", "from setuptools import setup\nsetup(name='x')\n")?;
     desk.put("build.rs", "fn main() {}\n")?;
     desk.put("Cargo.toml", "[package]\nname = \"x\"\n")?;
@@ -214,36 +213,24 @@ fn kept(who: Who) -> Result<(), String> {
 
 /// Asks, changes a file while the question waits, says yes to the question, and hears how that ended.
 fn answered(desk: &Desk, words: &[&str], change: impl FnOnce() -> Result<(), String>) -> Result<Said, String> {
-    let folder = desk.project.state.join("belljar/approvals");
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    for folder in [desk.project.state.join("belljar"), folder.clone()] {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        std::fs::set_permissions(&folder, mode).map_err(|error| error.to_string())?;
-        desk.project.give(&folder).map_err(|error| error.to_string())?;
-    }
-    let changes = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(|error| error.to_string())?;
-    let flags = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::CREATE | inotify::WatchFlags::CLOSE_WRITE;
-    inotify::add_watch(&changes, &folder, flags).map_err(|error| error.to_string())?;
     let mut run = desk.project.command(words);
     run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = run.spawn().map_err(|error| error.to_string())?;
-    let mut changes = std::fs::File::from(changes);
-    let shown = loop {
-        let said = desk.say(&["approve", "--json"])?;
-        let list: serde_json::Value = serde_json::from_slice(&said.out).unwrap_or_default();
-        let one = list.as_array().and_then(|list| list.first()).cloned();
-        if let Some(one) = one {
-            break one;
-        }
-        changes.read(&mut [0; 4096]).map_err(|error| error.to_string())?;
-    };
-    let text = |key: &str| shown[key].as_str().map(str::to_owned).ok_or(format!("no {key} in {shown}"));
+    let mut child = run.spawn().map_err(|error| error.to_string())?;
+    let mut errors = BufReader::new(child.stderr.take().ok_or("no errors")?);
+    // It says what it waits for.
+    let mut line = String::new();
+    errors.read_line(&mut line).map_err(|error| error.to_string())?;
+    let id = line.split("`belljar approve ").nth(1).and_then(|rest| rest.split('`').next());
+    let id = id.ok_or(format!("it does not ask: {line}"))?;
+    let shown = desk.expect(&["approve", id, "--json"], 0, "")?;
+    let shown: serde_json::Value = serde_json::from_slice(&shown.out).map_err(|error| error.to_string())?;
+    let digest = shown["digest"].as_str().ok_or(format!("no digest in {shown}"))?;
     change()?;
-    let said = desk.say(&["approve", &text("id")?, "--once", "--yes", "--digest", &text("digest")?])?;
-    if said.code != Some(0) {
-        return Err(format!("the answer was not taken: {said:?}"));
-    }
-    child.wait_with_output().map(Said::of).map_err(|error| error.to_string())
+    desk.expect(&["approve", id, "--once", "--yes", "--digest", digest], 0, "")?;
+    let mut error = String::new();
+    errors.read_to_string(&mut error).map_err(|error| error.to_string())?;
+    let said = child.wait_with_output().map(Said::of).map_err(|error| error.to_string())?;
+    Ok(Said { error, ..said })
 }
 
 fn swapped(who: Who) -> Result<(), String> {
