@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use model::{Access, Backend, Grant, Leftover, Outcome, Place, Request, SetupFailure, Tally, Trouble};
+use model::{Access, Backend, Grant, Leftover, Outcome, Place, Request, SetupFailure, Streams, Tally, Trouble};
 use workspace::{Means, Run, Workspaces};
 
 use crate::artifacts::Collecting;
+use crate::capture::Capture;
 use crate::enclose;
 use crate::judge::Admitted;
-use crate::release::Release;
 
 /// The places whose changes are kept apart.
 pub fn places(grant: &Grant) -> Vec<&Place> {
@@ -25,8 +25,11 @@ pub fn run(
     collecting: Option<&Collecting<'_>>,
 ) -> Outcome {
     let Admitted { grant, inspected, release, .. } = admitted;
-    let mut outcome = over_layers(backends, workspaces, request, grant, release, kept, collecting);
+    let capture = Capture::new(request.capture);
+    let streams = || capture.around(release.streams(), release);
+    let mut outcome = over_layers(backends, workspaces, request, grant, &streams, kept, collecting);
     if let Outcome::Ran(finished) = &mut outcome {
+        finished.captured = capture.captured();
         finished.inspected = inspected.clone();
         finished.redacted = release.redacted();
     }
@@ -38,13 +41,13 @@ fn over_layers(
     workspaces: &Workspaces,
     request: &Request,
     grant: &Grant,
-    release: &Release,
+    streams: &dyn Fn() -> Streams,
     kept: Option<&str>,
     collecting: Option<&Collecting<'_>>,
 ) -> Outcome {
     let places = places(grant);
     if places.is_empty() {
-        return match enclose::in_the_strongest(backends, request, grant, &[], release.streams()) {
+        return match enclose::in_the_strongest(backends, request, grant, &[], streams()) {
             Ok(sandbox) => collected(workspaces, None, sandbox.supervise(), collecting),
             Err(outcome) => outcome,
         };
@@ -57,7 +60,7 @@ fn over_layers(
         Ok(run) => run,
         Err(trouble) => return not_set_up(trouble),
     };
-    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams()) {
+    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), streams()) {
         Ok(sandbox) => left(workspaces, run, sandbox.supervise(), collecting),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
@@ -71,7 +74,7 @@ fn over_layers(
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };
-            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams()) {
+            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), streams()) {
                 Ok(sandbox) => left(workspaces, run, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,
