@@ -148,12 +148,12 @@ fn writable<'a>(files: &'a Files, workspaces: &[&'a Path]) -> Vec<Writable<'a>> 
 }
 
 impl Collecting<'_> {
-    /// When it has ended, and before its layers may go.
-    pub fn collect(&self, workspaces: &Workspaces, run: Option<&Run>, outcome: &mut Outcome) {
+    /// When it has ended, and before its layers may go. `id`: of the run, by which they are found.
+    pub fn collect(&self, workspaces: &Workspaces, run: Option<&Run>, id: &str, outcome: &mut Outcome) {
         let Outcome::Ran(finished) = outcome else { return };
         let Collecting { gate, wanted, direct } = self;
         let bounds = Bounds { largest: gate.largest(), most: MOST, total: TOTAL };
-        let gathered = workspaces.gather(run, &Wish { wanted, direct, bounds, gate });
+        let gathered = workspaces.gather(run, &Wish { run: id, wanted, direct, bounds, gate });
         finished.gathered = Some(gathered.unwrap_or_else(|trouble| {
             // Nothing was written down, so nothing is released.
             Gathered { trouble: Some(trouble.to_string()), ..Gathered::default() }

@@ -1,7 +1,10 @@
 //! From a grant to a sandbox: in the strongest backend that holds it, or not at all.
 
-use model::{Accepted, Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams};
+use model::{
+    Accepted, Access, Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams,
+};
 
+use crate::record::Record;
 use crate::refused;
 
 pub fn choose<'a>(
@@ -38,10 +41,13 @@ pub fn in_the_strongest(
     grant: &Grant,
     stacks: &[Stack],
     streams: Streams,
+    record: &Record<'_>,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let backend = choose(backends, request, grant.accepted())?;
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
+    let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);
+    record.opening(backend.name(), &enforcement, direct)?;
     backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)
 }
 

@@ -2,15 +2,20 @@
 
 use std::ffi::OsString;
 
-use model::{Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
+use model::{
+    Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Streams, Verdict,
+};
 
+use ledger::Durable;
 use policy::{Facts, Policy};
 
 use crate::approvals::Terms;
+use crate::capture::Capture;
 use crate::inspect::{Begun, Eyes};
 use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
 use crate::rates::{self, Slots};
+use crate::record::Record;
 use crate::release::Release;
 use crate::user::User;
 use crate::{Engine, door, inspect, refused, rules, survey};
@@ -22,7 +27,16 @@ pub struct Admitted {
     pub inspected: Inspected,
     /// What its output passes through.
     pub release: Release,
+    /// What is kept of it for the result.
+    pub capture: Capture,
     _slots: Slots,
+}
+
+impl Admitted {
+    /// Made anew for each try to enclose it.
+    pub fn streams(&self) -> Streams {
+        self.capture.around(self.release.streams(), &self.release)
+    }
 }
 
 /// What the policy says to a request, and what was looked at for that.
@@ -38,7 +52,12 @@ struct Judged {
 
 impl Engine {
     /// Judges, and asks a person where the policy does.
-    pub(crate) fn admit(&self, request: &Request, kept: Option<&str>) -> Result<Admitted, Outcome> {
+    pub(crate) fn admit(
+        &self,
+        request: &Request,
+        kept: Option<&str>,
+        record: &Record<'_>,
+    ) -> Result<Admitted, Outcome> {
         let eyes = Eyes::new(&self.workspaces, kept);
         let Judged { verdict, loaded, facts, inspected, input, slots } =
             self.judge(request, &eyes, true, |loaded, facts| {
@@ -49,13 +68,16 @@ impl Engine {
                 }
                 Ok(slots)
             })?;
+        record.is_for(&facts.principal, known(request, &facts));
+        record.asked(request, Some((&facts, &input.bytes)), kept);
+        record.judged(&verdict, &loaded.policy, &facts);
         for note in &loaded.policy.notes {
             self.workspaces.watch().warn(note);
         }
         let grant = match verdict {
             Verdict::Allowed(grant) => *grant,
             Verdict::Ask(pending) => {
-                let grant = self.ask(*pending, &loaded)?;
+                let grant = self.ask(*pending, &loaded, record)?;
                 still_the_same(request, &facts, &input, &eyes)?;
                 grant
             }
@@ -64,7 +86,8 @@ impl Engine {
         let redacts = loaded.policy.redacts();
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
         let release = Release::new(redacts, &known(request, &facts), formats, input.bytes);
-        Ok(Admitted { grant, inspected, release, _slots: slots })
+        let capture = Capture::new(request.capture);
+        Ok(Admitted { grant, inspected, release, capture, _slots: slots })
     }
 
     /// The same without asking anybody: what would have to be asked is a refusal that says so.
@@ -101,9 +124,12 @@ impl Engine {
         Ok(Judged { verdict, loaded, facts, inspected, input, slots })
     }
 
-    fn ask(&self, pending: Pending, loaded: &Loaded) -> Result<Grant, Outcome> {
-        let approval = self.ask_a_person(pending.question(), &loaded.policy).map_err(Outcome::Refused)?;
-        pending.approved(&approval).map_err(Outcome::Refused)
+    fn ask(&self, pending: Pending, loaded: &Loaded, record: &Record<'_>) -> Result<Grant, Outcome> {
+        record.question(pending.question());
+        record.write(Durable::default())?;
+        let answer = self.ask_a_person(pending.question(), &loaded.policy);
+        record.answered(pending.question(), &answer);
+        pending.approved(&answer.map_err(Outcome::Refused)?).map_err(Outcome::Refused)
     }
 
     /// As the policy says: who, and for how long.

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use model::{Access, Backend, Grant, Leftover, Outcome, Place, Request, SetupFailure, Streams, Tally, Trouble};
+use model::{Access, Backend, Grant, Leftover, Outcome, Place, Request, SetupFailure, Tally, Trouble};
 use workspace::{Means, Run, Workspaces};
 
 use crate::artifacts::Collecting;
-use crate::capture::Capture;
 use crate::enclose;
 use crate::judge::Admitted;
+use crate::record::Record;
 
 /// The places whose changes are kept apart.
 pub fn places(grant: &Grant) -> Vec<&Place> {
@@ -23,12 +23,12 @@ pub fn run(
     admitted: &Admitted,
     kept: Option<&str>,
     collecting: Option<&Collecting<'_>>,
+    record: &Record<'_>,
 ) -> Outcome {
-    let Admitted { grant, inspected, release, .. } = admitted;
-    let capture = Capture::new(request.capture);
-    let streams = || capture.around(release.streams(), release);
-    let mut outcome = over_layers(backends, workspaces, request, grant, &streams, kept, collecting);
+    let Admitted { inspected, release, capture, .. } = admitted;
+    let mut outcome = over_layers(backends, workspaces, request, admitted, kept, collecting, record);
     if let Outcome::Ran(finished) = &mut outcome {
+        record.run().clone_into(&mut finished.run);
         finished.captured = capture.captured();
         finished.inspected = inspected.clone();
         finished.redacted = release.redacted();
@@ -40,15 +40,16 @@ fn over_layers(
     backends: &[Box<dyn Backend>],
     workspaces: &Workspaces,
     request: &Request,
-    grant: &Grant,
-    streams: &dyn Fn() -> Streams,
+    admitted: &Admitted,
     kept: Option<&str>,
     collecting: Option<&Collecting<'_>>,
+    record: &Record<'_>,
 ) -> Outcome {
+    let grant = &admitted.grant;
     let places = places(grant);
     if places.is_empty() {
-        return match enclose::in_the_strongest(backends, request, grant, &[], streams()) {
-            Ok(sandbox) => collected(workspaces, None, sandbox.supervise(), collecting),
+        return match enclose::in_the_strongest(backends, request, grant, &[], admitted.streams(), record) {
+            Ok(sandbox) => collected(workspaces, None, record, sandbox.supervise(), collecting),
             Err(outcome) => outcome,
         };
     }
@@ -60,8 +61,8 @@ fn over_layers(
         Ok(run) => run,
         Err(trouble) => return not_set_up(trouble),
     };
-    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), streams()) {
-        Ok(sandbox) => left(workspaces, run, sandbox.supervise(), collecting),
+    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), admitted.streams(), record) {
+        Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
                 return not_set_up(error.into());
@@ -74,8 +75,8 @@ fn over_layers(
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };
-            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), streams()) {
-                Ok(sandbox) => left(workspaces, run, sandbox.supervise(), collecting),
+            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), admitted.streams(), record) {
+                Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,
                     Err(error) => not_set_up(error.into()),
@@ -85,9 +86,15 @@ fn over_layers(
     }
 }
 
-fn left(workspaces: &Workspaces, run: Run, outcome: Outcome, collecting: Option<&Collecting<'_>>) -> Outcome {
+fn left(
+    workspaces: &Workspaces,
+    run: Run,
+    record: &Record<'_>,
+    outcome: Outcome,
+    collecting: Option<&Collecting<'_>>,
+) -> Outcome {
     // First: of a run that changed nothing else, the layers are gone after this.
-    let mut outcome = collected(workspaces, Some(&run), outcome, collecting);
+    let mut outcome = collected(workspaces, Some(&run), record, outcome, collecting);
     let sandbox = run.record().shown();
     let leftover = run.finish(workspaces.watch()).unwrap_or_else(|error| {
         let trouble = Some(Trouble::from(error).to_string());
@@ -102,11 +109,12 @@ fn left(workspaces: &Workspaces, run: Run, outcome: Outcome, collecting: Option<
 fn collected(
     workspaces: &Workspaces,
     run: Option<&Run>,
+    record: &Record<'_>,
     mut outcome: Outcome,
     collecting: Option<&Collecting<'_>>,
 ) -> Outcome {
     if let Some(collecting) = collecting {
-        collecting.collect(workspaces, run, &mut outcome);
+        collecting.collect(workspaces, run, record.run(), &mut outcome);
     }
     outcome
 }

@@ -14,6 +14,8 @@ mod judge;
 mod layers;
 mod policies;
 mod rates;
+mod record;
+mod records;
 mod release;
 mod rules;
 mod sandboxes;
@@ -25,18 +27,21 @@ mod user;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Refusal, Request, RuleLanguage, Sandboxes,
-    Scans, Service, Watch,
+    Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request, RuleLanguage,
+    Sandboxes, Scans, Service, Watch,
 };
 use workspace::Workspaces;
 
 use judge::Admitted;
+use record::Record;
 
 pub struct Engine {
     backends: Vec<Box<dyn Backend>>,
     workspaces: Workspaces,
     /// Made when somebody must be asked: most runs ask nobody.
     approvals: OnceCell<approvals::Approvals>,
+    /// Where the record of everything is; nothing, if there is no place for one.
+    ledger: OnceCell<Option<ledger::Ledger>>,
     languages: Vec<Box<dyn RuleLanguage>>,
     person: Option<Box<dyn Person>>,
     /// Looks into what a run made before it is released.
@@ -62,16 +67,14 @@ impl Engine {
         let Parts { backends, languages, watch, person, version } = parts;
         let workspaces = Workspaces::of_the_user(watch);
         let examiner = Box::new(examine::Scanners);
-        Engine { backends, languages, workspaces, approvals: OnceCell::new(), person, examiner, version }
+        let (approvals, ledger) = (OnceCell::new(), OnceCell::new());
+        Engine { backends, languages, workspaces, approvals, ledger, person, examiner, version }
     }
 }
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
-        match self.admit(request, None) {
-            Ok(admitted) => self.carry_out(request, &admitted, None),
-            Err(outcome) => outcome,
-        }
+        self.recorded(request, None)
     }
 
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {
@@ -110,14 +113,30 @@ impl Service for Engine {
     fn scans(&self) -> &dyn Scans {
         self
     }
+
+    fn records(&self) -> &dyn Records {
+        self
+    }
 }
 
 impl Engine {
-    /// What was admitted, in a new sandbox or in one that is kept.
-    fn carry_out(&self, request: &Request, admitted: &Admitted, kept: Option<&str>) -> Outcome {
+    /// In a new sandbox or in one that is kept, with everything on the record.
+    fn recorded(&self, request: &Request, kept: Option<&str>) -> Outcome {
+        let record = match self.record() {
+            Ok(record) => record,
+            Err(outcome) => return outcome,
+        };
+        let outcome = match self.admit(request, kept, &record) {
+            Ok(admitted) => self.carry_out(request, &admitted, kept, &record),
+            Err(outcome) => outcome,
+        };
+        record.ended(request, outcome)
+    }
+
+    fn carry_out(&self, request: &Request, admitted: &Admitted, kept: Option<&str>, record: &Record<'_>) -> Outcome {
         match self.collecting(request, &admitted.grant) {
             Ok(collecting) => {
-                layers::run(&self.backends, &self.workspaces, request, admitted, kept, collecting.as_ref())
+                layers::run(&self.backends, &self.workspaces, request, admitted, kept, collecting.as_ref(), record)
             }
             Err(outcome) => outcome,
         }

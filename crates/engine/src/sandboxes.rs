@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Changes, Collected, KeptSandbox, Outcome, Request, Sandboxes, Taken, Taking, Trouble};
+use model::{Changes, Collected, Deed, KeptSandbox, Outcome, Request, Sandboxes, Taken, Taking, Trouble};
+
+use ledger::Durable;
+use serde_json::{Value, json};
 
 use crate::judge::usage;
 use crate::survey::by_letter;
@@ -13,7 +16,11 @@ impl Sandboxes for Engine {
     fn create(&self, request: &Request, name: Option<&str>) -> Result<KeptSandbox, Outcome> {
         // Judged as if something harmless ran in it: what may not be granted is found out now, not at its first use.
         let request = Request { command: vec!["/bin/true".into()], ..request.clone() };
-        let admitted = self.admit(&request, None)?;
+        let record = self.record()?;
+        let admitted = match self.admit(&request, None, &record) {
+            Ok(admitted) => admitted,
+            Err(outcome) => return Err(record.ended(&request, outcome)),
+        };
         let places = layers::places(&admitted.grant);
         if places.is_empty() {
             return Err(usage(
@@ -22,7 +29,11 @@ impl Sandboxes for Engine {
             ));
         }
         let request = Request { command: Vec::new(), ..request };
-        self.workspaces.create(&places, &request, &layers::here(), name).map_err(layers::not_set_up)
+        record.write(Durable::default())?;
+        let made = self.workspaces.create(&places, &request, &layers::here(), name).map_err(layers::not_set_up)?;
+        self.record_done("sandbox.created", false, json!({"sandbox": made.id, "name": made.name}))
+            .map_err(layers::not_set_up)?;
+        Ok(made)
     }
 
     fn run_in(&self, which: &str, request: &Request) -> Outcome {
@@ -30,10 +41,7 @@ impl Sandboxes for Engine {
             Ok(request) => request,
             Err(trouble) => return layers::not_set_up(trouble),
         };
-        match self.admit(&request, Some(which)) {
-            Ok(admitted) => self.carry_out(&request, &admitted, Some(which)),
-            Err(outcome) => outcome,
-        }
+        self.recorded(&request, Some(which))
     }
 
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble> {
@@ -62,10 +70,13 @@ impl Sandboxes for Engine {
         // Whoever calls says what to take; that somebody agreed is only said here, after they did.
         let taking = Taking { paths: absolute(&taking.paths), agreed: None, ..taking.clone() };
         let gate = self.commit_gate(which)?;
-        let taken = self.workspaces.apply(which, &taking, gate.keeper())?;
         if taking.check {
-            return Ok(taken);
+            return self.workspaces.apply(which, &taking, gate.keeper());
         }
+        self.record_deed("commit.begun", wanted(which, &taking))?;
+        let taken = self.workspaces.apply(which, &taking, gate.keeper());
+        self.record_commit(which, &taken)?;
+        let taken = taken?;
         gate.record(&taken, self.workspaces.watch());
         if taken.asked.is_empty() {
             return Ok(taken);
@@ -77,16 +88,22 @@ impl Sandboxes for Engine {
             }
             Ok(_) => {
                 let agreed = Some(taken.asked_digest);
-                self.workspaces.apply(which, &Taking { agreed, ..taking }, gate.keeper())
+                let taking = Taking { agreed, ..taking };
+                self.record_deed("commit.begun", wanted(which, &taking))?;
+                let taken = self.workspaces.apply(which, &taking, gate.keeper());
+                self.record_commit(which, &taken)?;
+                taken
             }
         }
     }
 
     fn discard(&self, which: &str) -> Result<KeptSandbox, Trouble> {
+        self.record_deed("sandbox.discarded", json!({"sandbox": which}))?;
         self.workspaces.discard(which)
     }
 
     fn remove(&self, which: &str) -> Result<KeptSandbox, Trouble> {
+        self.record_deed("sandbox.removed", json!({"sandbox": which}))?;
         self.workspaces.remove(which)
     }
 
@@ -95,6 +112,7 @@ impl Sandboxes for Engine {
     }
 
     fn roll_back(&self, which: &str, snapshot: Option<&str>) -> Result<String, Trouble> {
+        self.record_deed("sandbox.rolled-back", json!({"sandbox": which, "snapshot": snapshot}))?;
         self.workspaces.roll_back(which, snapshot)
     }
 
@@ -103,8 +121,45 @@ impl Sandboxes for Engine {
     }
 
     fn collect(&self, older_than: Duration, only_tell: bool) -> Result<Collected, Trouble> {
+        if !only_tell {
+            self.record_deed("sandbox.collected", json!({"older_than_seconds": older_than.as_secs()}))?;
+        }
         self.workspaces.collect(older_than, only_tell)
     }
+}
+
+impl Engine {
+    /// What was taken, path by path, and what was not.
+    fn record_commit(&self, which: &str, taken: &Result<Taken, Trouble>) -> Result<(), Trouble> {
+        match taken {
+            Ok(taken) => {
+                let paths = |deeds: &[Deed]| -> Vec<String> {
+                    let paths = deeds.iter().take(MOST_RECORDED);
+                    paths.map(|deed| deed.workspace.0.join(&deed.path.0).to_string_lossy().into_owned()).collect()
+                };
+                let kept_out = taken.refused.len() + taken.conflicts.len() + taken.held_back.len();
+                let data = json!({
+                    "sandbox": taken.sandbox, "taken": paths(&taken.taken), "taken_count": taken.taken.len(),
+                    "conflicts": paths(&taken.conflicts), "held_back": paths(&taken.held_back),
+                    "refused": paths(&taken.refused), "asked": paths(&taken.asked), "asked_digest": taken.asked_digest,
+                    "complete": taken.complete,
+                });
+                self.record_done("commit.ended", kept_out > 0, data)
+            }
+            Err(trouble) => {
+                self.record_done("commit.ended", false, json!({"sandbox": which, "trouble": trouble.to_string()}))
+            }
+        }
+    }
+}
+
+/// Of each list of paths in one entry: the rest is counted.
+const MOST_RECORDED: usize = 1000;
+
+fn wanted(which: &str, taking: &Taking) -> Value {
+    let paths: Vec<_> =
+        taking.paths.iter().take(MOST_RECORDED).map(|path| path.to_string_lossy().into_owned()).collect();
+    json!({"sandbox": which, "paths": paths, "agreed": taking.agreed})
 }
 
 /// From where the caller is, `.` and `..` taken out by their letters: what they name need not exist here.

@@ -93,6 +93,7 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
     let held = Held::Partly(why.to_owned());
     let holding = Holding { wall: Wall::Memory, held: held.clone(), by: why.to_owned(), fix: why.to_owned() };
     Finished {
+        run: String::new(),
         exit: Exit::Code(0),
         overrun: None,
         usage: Usage::default(),

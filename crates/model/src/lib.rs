@@ -14,6 +14,7 @@ pub mod names;
 mod outcome;
 pub mod paths;
 mod policies;
+mod records;
 mod release;
 mod request;
 mod scans;
@@ -35,6 +36,7 @@ pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartF
 pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
+pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, KeyShown, Records, Soundness};
 pub use release::{Captured, CapturedPart, CapturedStream, Outlet, Redacted, Streams};
 pub use request::{Asked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};

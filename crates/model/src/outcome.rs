@@ -20,6 +20,8 @@ pub enum Outcome {
 /// A program that ran to its end, or to ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
+    /// The id under which everything of it is in the record.
+    pub run: String,
     pub exit: Exit,
     pub overrun: Option<Overrun>,
     pub usage: Usage,

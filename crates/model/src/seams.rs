@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     Action, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies,
-    Reason, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
+    Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
 };
 
 /// What front-ends ask the engine for.
@@ -24,6 +24,8 @@ pub trait Service {
     fn approvals(&self) -> &dyn Approvals;
     fn policies(&self) -> &dyn Policies;
     fn scans(&self) -> &dyn Scans;
+    /// Everything that happened.
+    fn records(&self) -> &dyn Records;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.

@@ -88,4 +88,5 @@ pub mod hostile {
 
 pub use error::{Error, Result};
 pub use sight::{KeptView, Sight};
+pub use store::new_id;
 pub use workspaces::{Means, Run, Workspaces, state_folder};

@@ -93,6 +93,7 @@ impl model::Sandbox for Supervised {
             .map(|holding| (holding.wall, holding.held.clone()))
             .collect();
         Outcome::Ran(Box::new(Finished {
+            run: String::new(),
             exit,
             overrun: overrun.or(out_of_memory.then_some(Overrun::Memory)),
             usage: Usage {

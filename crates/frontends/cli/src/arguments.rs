@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod policies;
+mod records;
 mod scans;
 
 use std::ffi::{OsStr, OsString};
@@ -59,6 +60,17 @@ pub fn command(version: &'static str) -> Command {
                 .about("Look for dangerous code and secrets in files")
                 .after_help(scans::SCAN_HELP)
                 .defer(scans::scan),
+        )
+        .subcommand(
+            Command::new("log").about("Show what happened").after_help(records::LOG_HELP).defer(records::log),
+        )
+        .subcommand(
+            Command::new("ledger")
+                .about("Verify, sign, anchor and archive the record of what happened")
+                .after_help(records::LEDGER_HELP)
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .defer(records::ledger),
         )
         .subcommand(
             Command::new("doctor")

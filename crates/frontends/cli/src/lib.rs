@@ -9,6 +9,8 @@ mod diff;
 mod doctor;
 mod explain;
 mod kept;
+mod ledger;
+mod log;
 mod new_file;
 mod policy;
 mod result;
@@ -75,6 +77,8 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("apply", matches)) => apply::apply(matches, service.sandboxes()),
         Some(("approve", matches)) => approve::approve(matches, service.approvals()),
         Some(("artifacts", matches)) => artifacts::artifacts(matches, service.artifacts()),
+        Some(("log", matches)) => log::log(matches, service.records()),
+        Some(("ledger", matches)) => ledger::ledger(matches, service.records()),
         Some(("exec", matches)) => kept::exec(matches, service),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
         Some(("completions", matches)) => completions(matches, version),

@@ -11,6 +11,8 @@ pub struct ResultObject<'a> {
     outcome: &'static str,
     /// What belljar itself exits with.
     code: u8,
+    /// Under this id, everything of it is in the record: `belljar log --run ID`.
+    run: Option<&'a str>,
     exit: Option<i32>,
     signal: Option<i32>,
     overrun: Option<Overrun>,
@@ -90,6 +92,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         version: 1,
         outcome: "",
         code: code(outcome),
+        run: None,
         exit: None,
         signal: None,
         overrun: None,
@@ -112,6 +115,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
     match outcome {
         Outcome::Ran(finished) => {
             object.outcome = "ran";
+            object.run = Some(&finished.run).filter(|run| !run.is_empty()).map(String::as_str);
             match finished.exit {
                 Exit::Code(code) => object.exit = Some(code),
                 Exit::Signal(signal) => object.signal = Some(signal),

@@ -32,6 +32,8 @@ pub struct Bounds {
 
 /// What is to be collected.
 pub struct Wish<'a> {
+    /// The id of the run that made them.
+    pub run: &'a str,
     pub wanted: &'a [Wanted],
     /// Where real files change.
     pub direct: &'a [Direct],
@@ -49,7 +51,7 @@ pub fn gather(store: &Store, session: Option<&Session>, wish: &Wish<'_>) -> Resu
         candidates.in_the_open(direct, wish.wanted)?;
     }
     let Candidates { listed, not_listed, .. } = candidates;
-    let run = new_id()?;
+    let run = wish.run.to_owned();
     if listed.is_empty() {
         return Ok(Gathered { run, not_listed, ..Gathered::default() });
     }
