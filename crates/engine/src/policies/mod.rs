@@ -4,6 +4,7 @@
 //! names; a variable (`XDG_CONFIG_HOME`, `HOME`) can add another, which is heard as well, but can't take that one away.
 
 mod code;
+mod ignored;
 mod questions;
 pub use questions::trouble;
 pub mod recorded;
