@@ -2,12 +2,15 @@
 
 use std::ffi::OsString;
 
-use model::{Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Verdict};
+use model::{
+    Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Streams, Verdict,
+};
 
 use ledger::Durable;
 use policy::{Facts, Policy};
 
 use crate::approvals::Terms;
+use crate::capture::Capture;
 use crate::inspect::{Begun, Eyes};
 use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
@@ -24,7 +27,16 @@ pub struct Admitted {
     pub inspected: Inspected,
     /// What its output passes through.
     pub release: Release,
+    /// What is kept of it for the result.
+    pub capture: Capture,
     _slots: Slots,
+}
+
+impl Admitted {
+    /// Made anew for each try to enclose it.
+    pub fn streams(&self) -> Streams {
+        self.capture.around(self.release.streams(), &self.release)
+    }
 }
 
 /// What the policy says to a request, and what was looked at for that.
@@ -46,7 +58,7 @@ impl Engine {
         kept: Option<&str>,
         record: &Record<'_>,
     ) -> Result<Admitted, Outcome> {
-        let eyes = Eyes { workspaces: &self.workspaces, kept };
+        let eyes = Eyes::new(&self.workspaces, kept);
         let Judged { verdict, loaded, facts, inspected, input, slots } =
             self.judge(request, &eyes, true, |loaded, facts| {
                 let slots = rates::enter(loaded, &facts.principal)?;
@@ -74,12 +86,13 @@ impl Engine {
         let redacts = loaded.policy.redacts();
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
         let release = Release::new(redacts, &known(request, &facts), formats, input.bytes);
-        Ok(Admitted { grant, inspected, release, _slots: slots })
+        let capture = Capture::new(request.capture);
+        Ok(Admitted { grant, inspected, release, capture, _slots: slots })
     }
 
     /// The same without asking anybody: what would have to be asked is a refusal that says so.
     pub(crate) fn foresee(&self, request: &Request) -> Result<Grant, Outcome> {
-        let eyes = Eyes { workspaces: &self.workspaces, kept: None };
+        let eyes = Eyes::new(&self.workspaces, None);
         match self.judge(request, &eyes, false, |_, _| Ok(Slots::default()))?.verdict {
             Verdict::Allowed(grant) => Ok(*grant),
             Verdict::Ask(pending) => Err(Outcome::Refused(would_ask(pending.question()))),

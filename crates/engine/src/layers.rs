@@ -25,10 +25,11 @@ pub fn run(
     collecting: Option<&Collecting<'_>>,
     record: &Record<'_>,
 ) -> Outcome {
-    let Admitted { inspected, release, .. } = admitted;
+    let Admitted { inspected, release, capture, .. } = admitted;
     let mut outcome = over_layers(backends, workspaces, request, admitted, kept, collecting, record);
     if let Outcome::Ran(finished) = &mut outcome {
         record.run().clone_into(&mut finished.run);
+        finished.captured = capture.captured();
         finished.inspected = inspected.clone();
         finished.redacted = release.redacted();
     }
@@ -44,10 +45,10 @@ fn over_layers(
     collecting: Option<&Collecting<'_>>,
     record: &Record<'_>,
 ) -> Outcome {
-    let Admitted { grant, release, .. } = admitted;
+    let grant = &admitted.grant;
     let places = places(grant);
     if places.is_empty() {
-        return match enclose::in_the_strongest(backends, request, grant, &[], release.streams(), record) {
+        return match enclose::in_the_strongest(backends, request, grant, &[], admitted.streams(), record) {
             Ok(sandbox) => collected(workspaces, None, record, sandbox.supervise(), collecting),
             Err(outcome) => outcome,
         };
@@ -60,7 +61,7 @@ fn over_layers(
         Ok(run) => run,
         Err(trouble) => return not_set_up(trouble),
     };
-    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams(), record) {
+    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), admitted.streams(), record) {
         Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
@@ -74,7 +75,7 @@ fn over_layers(
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };
-            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), release.streams(), record) {
+            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), admitted.streams(), record) {
                 Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,

@@ -4,6 +4,7 @@
 
 pub mod approvals;
 mod artifacts;
+mod capture;
 mod commit;
 mod door;
 mod enclose;

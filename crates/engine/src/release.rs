@@ -45,7 +45,14 @@ impl Release {
             // Whoever has a terminal of their own draws on it as they like; a secret is none of that.
             terminal: self.outlet(Some(Cleaner::of_a_screen()), false),
             witness: None,
+            apart: false,
         }
+    }
+
+    /// Another way out for what is kept rather than shown: only without secrets, which are counted once.
+    pub fn apart(&self) -> Option<Box<dyn Outlet>> {
+        let (values, formats) = (self.values.clone(), self.formats.clone());
+        Release { values, formats, counts: Counts::default(), input: RefCell::default() }.outlet(None, false)
     }
 
     fn outlet(&self, cleaner: Option<Cleaner>, nowhere: bool) -> Option<Box<dyn Outlet>> {

@@ -4,6 +4,7 @@ use code::{Language, Rules, Scanner, Source};
 
 const FINDINGS: usize = 1_001;
 const EXCERPT: usize = 1_300;
+const TAKEN_IN: usize = 257;
 /// For texts as long as the fuzzer's, any scan takes less; in a build without optimisation too.
 const SECONDS: u64 = 20;
 
@@ -31,6 +32,18 @@ pub fn law(bytes: &[u8]) {
     );
     // The same bytes, the same answer: no chance and no clock decides.
     assert_eq!(scanner.scan(&source).findings, scanned.findings);
+    // What it takes in is looked for outside of the child that can only compute, so it is bounded all the more.
+    let began = std::time::Instant::now();
+    let letters = String::from_utf8_lossy(text);
+    let taken_in = code::taken_in(&letters, language, Some("folder/x"), &["root".to_owned()]);
+    assert!(taken_in.len() <= TAKEN_IN, "{} files are taken in", taken_in.len());
+    for wanted in code::wanted(&["npm".to_owned(), "install".to_owned()]) {
+        let code::Wanted::Manifest(manifest) = wanted else { continue };
+        for name in ["package.json", "Makefile", "justfile", "pyproject.toml", "Cargo.toml", "x.gemspec"] {
+            code::Manifest { name: name.to_owned(), ..manifest.clone() }.leads_to(&letters);
+        }
+    }
+    assert!(began.elapsed().as_secs() < SECONDS, "following it takes {:?}", began.elapsed());
     // A name chooses manifests, which are read by other code.
     for name in ["package.json", "Makefile", "Dockerfile", ".github/workflows/a.yml", "a.py", "composer.json"] {
         let found = scanner.scan(&Source { name, language: None, bytes: text });

@@ -30,14 +30,14 @@ pub use approvals::{
 pub use artifact::{Artifact, Artifacts, Examined, Examiner, Fate, Gathered, ReleaseGate, UNKNOWN_KIND, Withheld};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
-pub use finding::{Finding, Inspected, Severity, Spot};
+pub use finding::{Finding, Inside, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
 pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, KeyShown, Records, Soundness};
-pub use release::{Outlet, Redacted, Started, Streams, Witness};
+pub use release::{Captured, CapturedPart, CapturedStream, Outlet, Redacted, Started, Streams, Witness};
 pub use request::{Asked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{

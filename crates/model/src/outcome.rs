@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Enforcement, Gathered, Held, Inspected, Leftover, Redacted, Refusal, Wall};
+use crate::{Captured, Enforcement, Gathered, Held, Inspected, Leftover, Redacted, Refusal, Wall};
 
 /// The end of every request. `Refused` is as good an answer as `Ran`.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,8 @@ pub struct Finished {
     pub inspected: Inspected,
     /// What was taken out of its output.
     pub redacted: Vec<Redacted>,
+    /// What it said, if that was to be kept.
+    pub captured: Option<Captured>,
     /// What was collected, if anything was to be.
     pub gathered: Option<Gathered>,
     pub timing: Vec<Timing>,

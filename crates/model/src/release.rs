@@ -61,4 +61,36 @@ pub struct Streams {
     pub terminal: Option<Box<dyn Outlet>>,
     /// Is told what happens inside.
     pub witness: Option<Box<dyn Witness>>,
+    /// Output and error output are kept apart, even where they go to the same place.
+    pub apart: bool,
+}
+
+/// What a run said, for its result: without secrets, with everything that commands a terminal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Captured {
+    pub stdout: CapturedStream,
+    pub stderr: CapturedStream,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CapturedStream {
+    /// All of it, or its beginning.
+    #[serde(flatten)]
+    pub head: CapturedPart,
+    /// Bytes between the beginning and the end that were not kept.
+    pub left_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<CapturedPart>,
+    /// How many bytes there were.
+    pub total: u64,
+    /// How many were to be kept.
+    pub limit: u64,
+}
+
+/// Bytes as text. Where they are none, `base64` has them as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CapturedPart {
+    pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
 }

@@ -30,6 +30,8 @@ pub struct Request {
     pub artifacts: Vec<String>,
     /// Which agent it is for, as it says itself: rules for that name are heard as well.
     pub agent: Option<String>,
+    /// Keep so many bytes of each stream for the result.
+    pub capture: Option<u64>,
     /// Say how long each step took.
     pub trace: bool,
 }

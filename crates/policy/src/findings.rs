@@ -62,7 +62,8 @@ impl Voice {
 
 fn reason(finding: &Finding, ruling: Ruling, place: &str) -> Reason {
     let Finding { rule, severity, message, at, .. } = finding;
-    let about = if at.line > 0 { format!("{}:{}:{}", at.name, at.line, at.column) } else { at.name.clone() };
+    // It is shown between marks of its own.
+    let about = at.shown().replace('`', "");
     Reason {
         ruling,
         rule: format!("findings.{}", severity.name()),

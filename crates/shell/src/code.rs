@@ -60,6 +60,7 @@ impl Reader {
                     merge(&mut from, around.feeding.clone());
                 }
                 merge(&mut self.commands[number].fed_by, from);
+                self.commands[number].script = Some(Script { language, origin: Origin::Printed });
                 return self.doubt(format!("`{name}` runs what comes through `{}`", file.word.text()));
             }
             Source::Argument(at, from) => {
@@ -72,6 +73,9 @@ impl Reader {
                 merge(&mut self.commands[number].fed_by, around.feeding.clone());
                 let Some(document) = around.document.clone() else {
                     // What others print, nobody can read before. Through `cat`, a script is a file as any other.
+                    if !around.feeding.is_empty() {
+                        self.commands[number].script = Some(Script { language, origin: Origin::Printed });
+                    }
                     let is_file = language != "shell" && around.feeding == ["cat"];
                     if is_file && !self.functions.iter().any(|name| name == "cat") {
                         return;

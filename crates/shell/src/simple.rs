@@ -49,6 +49,8 @@ pub enum Origin {
     File(Word),
     /// Its input, which nothing in the line feeds but perhaps a file (`reads`).
     Input,
+    /// What other commands of the line print (`fed_by`).
+    Printed,
 }
 
 /// Folders where a program is the system's own.

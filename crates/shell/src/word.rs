@@ -61,6 +61,17 @@ impl Word {
         }
     }
 
+    /// What it surely ends with: `"$here"/lib.sh` with `/lib.sh`.
+    pub fn ending(&self) -> &str {
+        match self {
+            Word::Known(text) => text,
+            Word::Partly { known, .. } => match known.last() {
+                Some(Piece::Text(text)) => text,
+                _ => "",
+            },
+        }
+    }
+
     /// May it come out as several words, or as none?
     pub fn may_be_many(&self) -> bool {
         matches!(self, Word::Partly { many: true, .. })
@@ -105,6 +116,13 @@ mod tests {
 
     fn word(written: &str) -> Word {
         of_line(&format!("x {written}")).commands[0].arguments[0].clone()
+    }
+
+    #[test]
+    fn an_ending_is_what_nothing_comes_after() {
+        assert_eq!(word("\"$here\"/lib.sh").ending(), "/lib.sh");
+        assert_eq!(word("a/$X").ending(), "");
+        assert_eq!(word("'a b'").ending(), "a b");
     }
 
     #[test]

@@ -88,6 +88,6 @@ pub mod hostile {
 }
 
 pub use error::{Error, Result};
-pub use sight::Sight;
+pub use sight::{KeptView, Sight};
 pub use store::new_id;
 pub use workspaces::{Means, Run, Workspaces, state_folder};

@@ -141,6 +141,7 @@ impl Settings {
             artifacts: self.artifacts.iter().chain(&now.artifacts).cloned().collect(),
             // Of whoever asks now, not of whoever made it.
             agent: now.agent.clone(),
+            capture: now.capture,
             trace: now.trace,
         }
     }

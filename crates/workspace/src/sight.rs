@@ -4,6 +4,8 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use model::Trouble;
+
 use crate::error::{Result, cannot};
 use crate::layer::{self, At};
 use crate::record::Record;
@@ -21,8 +23,24 @@ pub enum Sight {
     Other,
 }
 
-/// Links are not followed: what one leads to is only known inside.
-pub fn at(store: &Store, record: &Record, path: &Path) -> Result<Sight> {
+/// A kept sandbox, looked up once to look at many paths.
+pub struct KeptView {
+    store: Store,
+    record: Record,
+}
+
+impl KeptView {
+    pub(crate) fn new(store: Store, record: Record) -> KeptView {
+        KeptView { store, record }
+    }
+
+    /// Links are not followed: what one leads to is only known inside.
+    pub fn sight(&self, path: &Path) -> std::result::Result<Sight, Trouble> {
+        Ok(at(&self.store, &self.record, path)?)
+    }
+}
+
+fn at(store: &Store, record: &Record, path: &Path) -> Result<Sight> {
     for (number, workspace) in record.workspaces.iter().enumerate() {
         let Ok(below) = path.strip_prefix(workspace.path()) else { continue };
         let below = below.as_os_str().as_bytes();

@@ -13,7 +13,7 @@ use crate::changes::{Side, described, pairs, write_patch};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::session::{self, Session, Wish};
-use crate::sight::{self, Sight};
+use crate::sight::KeptView;
 use crate::state::State;
 use crate::store::Store;
 use crate::{artifacts, copied, keep};
@@ -218,11 +218,11 @@ impl Workspaces {
         Ok(record.workspaces.iter().map(|workspace| PathBuf::from(&workspace.path)).collect())
     }
 
-    /// What a kept sandbox would find there.
-    pub fn sight(&self, which: &str, path: &Path) -> std::result::Result<Sight, Trouble> {
+    /// What a kept sandbox would find.
+    pub fn view(&self, which: &str) -> std::result::Result<KeptView, Trouble> {
         let (store, mut state) = self.open_to_change()?;
         let (record, _) = store.find(&mut state, which)?;
-        Ok(sight::at(&store, &record, path)?)
+        Ok(KeptView::new(store, record))
     }
 
     pub fn apply(&self, which: &str, taking: &Taking, keeper: &dyn Gatekeeper) -> std::result::Result<Taken, Trouble> {

@@ -80,8 +80,8 @@ pub fn launch(
     let group = if early { make_group(blueprint.ceiling.as_ref(), host, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
-        let Streams { input, output, error, terminal, witness } = streams;
-        let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error);
+        let Streams { input, output, error, terminal, apart, witness } = streams;
+        let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error, apart);
         let pumps = pumps.map_err(cannot("make pipes"))?;
         let input = Input::prepare(powers.command.terminal, input).map_err(cannot("make pipes"))?;
         let payload = payload(powers).map_err(cannot("pass on the command"))?;

@@ -53,10 +53,11 @@ impl Pumps {
         terminal: bool,
         output: Option<Box<dyn Outlet>>,
         error: Option<Box<dyn Outlet>>,
+        apart: bool,
     ) -> io::Result<Pumps> {
         let mut pumps = Vec::new();
         let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
-        let streams = match output.is_some() && error.is_some() && are_one(stdout, stderr) {
+        let streams = match output.is_some() && error.is_some() && !apart && are_one(stdout, stderr) {
             true => vec![(Stream::Both, stdout, output)],
             false => vec![(Stream::Output, stdout, output), (Stream::Error, stderr, error)],
         };

@@ -71,10 +71,16 @@ impl model::Sandbox for Supervised {
         let (first, used) = match well {
             Ok(reaped) => reaped,
             Err((what, error)) => {
+                // Of all that is done here, only passing output on needs room somewhere.
+                let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+                let (what, fix) = match is_full {
+                    true => ("pass its output on", "send it to where there is room"),
+                    false => (what, "please report this"),
+                };
                 return Outcome::NotSetUp(SetupFailure {
                     wall: Some(Wall::CleanUp),
                     message: format!("the run was ended because belljar could not {what}: {error}"),
-                    fix: "please report this".to_owned(),
+                    fix: fix.to_owned(),
                     layers: false,
                 });
             }
@@ -114,6 +120,7 @@ impl model::Sandbox for Supervised {
             leftover: None,
             inspected: Inspected::default(),
             redacted: Vec::new(),
+            captured: None,
             gathered: None,
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),

@@ -5,6 +5,7 @@
 
 mod checked;
 mod code;
+mod ignored;
 mod links;
 mod questions;
 pub use questions::trouble;

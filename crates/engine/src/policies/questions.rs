@@ -11,11 +11,11 @@ use model::{
 };
 use policy::{Owner, Policy};
 
-use super::{Loaded, Trust, code, load, project_files, read_existing, recorded};
+use super::{Loaded, Trust, code, ignored, load, project_files, read_existing, recorded};
 use crate::inspect::{Begun, Eyes, Pieces};
 use crate::survey::by_letter;
 use crate::user::User;
-use crate::{Engine, door, inspect};
+use crate::{Engine, door, inspect, rules};
 
 impl Policies for Engine {
     fn check(&self, asked: &Check, agent: Option<&str>, candidate: Option<&Path>) -> Result<Checked, Trouble> {
@@ -42,10 +42,18 @@ impl Policies for Engine {
                 let home = here.user.home.clone().unwrap_or_else(|| PathBuf::from("/"));
                 let owner =
                     if file.file_name() == Some(OsStr::new(super::PROJECT)) { Owner::Project } else { Owner::User };
-                Ok(policy::lint(text.source(), &home.to_string_lossy(), owner))
+                let mut remarks = policy::lint(text.source(), &home.to_string_lossy(), owner);
+                remarks.extend(ignored_in(&here.full(file))?);
+                Ok(remarks)
             }
             None => match load(&self.languages, &here.user, &here.folders, None) {
-                Ok(loaded) => Ok(loaded.policy.remarks()),
+                Ok(loaded) => {
+                    let mut remarks = loaded.policy.remarks();
+                    for file in &loaded.files {
+                        remarks.extend(ignored_in(Path::new(&file.file))?);
+                    }
+                    Ok(remarks)
+                }
                 Err(outcome) => {
                     let Trouble { message, fix: _ } = trouble(outcome);
                     let (place, message) = split_place(&message);
@@ -156,6 +164,17 @@ impl Policies for Engine {
     }
 }
 
+/// Names of findings that a file ignores and that there are none of. What is no file on its own, as a preset, has none.
+fn ignored_in(file: &Path) -> Result<Vec<Remark>, Trouble> {
+    if file.extension() != Some(OsStr::new("toml")) || !file.is_file() {
+        return Ok(Vec::new());
+    }
+    let text = read_existing(file).map_err(trouble)?;
+    let formats = rules::own_formats()?.unwrap_or_else(secrets::Formats::built_in);
+    let source = text.source();
+    Ok(ignored::remarks(source.file, source.text, rules::load()?, &formats))
+}
+
 /// Whoever asks for more can't grant it to themselves.
 fn may_trust() -> Result<(), Trouble> {
     let environment: Vec<_> = std::env::vars_os().collect();
@@ -169,8 +188,8 @@ fn may_trust() -> Result<(), Trouble> {
 impl Engine {
     /// As `run` would look at it, but for what comes in on standard input.
     fn look_at_code(&self, asked: &Check, here: &Here) -> Result<Inspected, Trouble> {
-        let eyes = Eyes { workspaces: &self.workspaces, kept: None };
-        let of = |words: &[String]| inspect::of_words(words, &here.directory, &Begun::default(), &eyes);
+        let eyes = Eyes::new(&self.workspaces, None);
+        let of = |words: &[String]| inspect::of_words(words, &here.directory, &here.folders, &Begun::default(), &eyes);
         let pieces = match asked {
             Check::Line(line) => of(&["sh".to_owned(), "-c".to_owned(), line.clone()]),
             Check::Words(words) => {

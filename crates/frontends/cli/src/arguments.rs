@@ -379,7 +379,7 @@ themselves (git hooks and settings, CI, settings of agents, editors and shells) 
 
 A word that is no sandbox is a path; after `--` every word is one. Exits with 1 if there are conflicts.";
 
-fn run_only() -> [Arg; 4] {
+fn run_only() -> [Arg; 5] {
     [
         Arg::new("quiet").short('q').long("quiet").action(ArgAction::SetTrue).help("Say nothing of your own"),
         json("Say the result as one JSON object, on standard error"),
@@ -388,6 +388,14 @@ fn run_only() -> [Arg; 4] {
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
             .help("Write the result to a file, as one JSON object"),
+        Arg::new("capture")
+            .long("capture")
+            .value_name("BYTES")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("64K")
+            .value_parser(captured)
+            .help("Put what the command says into the result, too: so much of each stream, half from its end [default: 64K]"),
         Arg::new("trace")
             .long("trace")
             .action(ArgAction::SetTrue)
@@ -395,6 +403,16 @@ fn run_only() -> [Arg; 4] {
             .help("Keep the time that each step takes"),
     ]
 }
+
+/// The result is one object in memory, so there is an end to it.
+fn captured(word: &str) -> Result<u64, String> {
+    match units::bytes(word).map_err(|bad| bad.to_string())? {
+        bytes if bytes <= MOST_CAPTURED => Ok(bytes),
+        _ => Err(format!("{} MiB is the most", MOST_CAPTURED >> 20)),
+    }
+}
+
+const MOST_CAPTURED: u64 = 16 << 20;
 
 fn json(help: &'static str) -> Arg {
     Arg::new("json").long("json").action(ArgAction::SetTrue).help(help)
@@ -446,6 +464,7 @@ pub fn request(matches: &ArgMatches) -> Request {
         backend: matches.get_one::<String>("backend").cloned(),
         artifacts: matches.get_many::<String>("artifact").into_iter().flatten().cloned().collect(),
         agent: matches.get_one::<String>("agent").cloned(),
+        capture: matches.try_get_one::<u64>("capture").ok().flatten().copied(),
         trace: matches.try_get_one::<bool>("trace").ok().flatten().copied().unwrap_or(false),
     }
 }

@@ -1,7 +1,7 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
 use model::{
-    Artifact, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing, Usage,
+    Artifact, Captured, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing, Usage,
 };
 use serde::Serialize;
 
@@ -29,6 +29,9 @@ pub struct ResultObject<'a> {
     /// What was taken out of the output.
     #[serde(skip_serializing_if = "<[Redacted]>::is_empty")]
     redacted: &'a [Redacted],
+    /// What it said, where that was asked for.
+    #[serde(flatten)]
+    captured: Option<&'a Captured>,
     backend: Option<&'a str>,
     enforcement: Option<&'a Enforcement>,
     accepted_gaps: Vec<&'static str>,
@@ -100,6 +103,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         not_scanned: &[],
         output_dropped: 0,
         redacted: &[],
+        captured: None,
         backend: None,
         enforcement: None,
         accepted_gaps: Vec::new(),
@@ -124,6 +128,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.not_scanned = &finished.inspected.unread;
             object.output_dropped = finished.output_dropped;
             object.redacted = &finished.redacted;
+            object.captured = finished.captured.as_ref();
             object.backend = Some(&finished.backend);
             object.enforcement = Some(&finished.enforcement);
             object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 pub struct ResultFile {
     folder: OwnedFd,
@@ -17,6 +17,14 @@ impl ResultFile {
     /// Finds out in time whether a result could be written.
     pub fn open(path: &Path) -> io::Result<ResultFile> {
         let (folder, name) = folder_of(path)?;
+        // As root, a result would take the place of `/dev/full` itself.
+        match rustix::fs::statat(&folder, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if is_special(FileType::from_raw_mode(stat.st_mode)) => {
+                return Err(io::Error::other("there is something that is no file"));
+            }
+            Ok(_) | Err(rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
         let file = ResultFile { folder, name };
         let draft = file.draft();
         rustix::fs::openat(&file.folder, &draft, NEW, MODE)?;
@@ -43,6 +51,11 @@ impl ResultFile {
         draft.push(OsStr::new("result"));
         draft
     }
+}
+
+/// What nobody replaces by a file: a device, a folder, a pipe.
+fn is_special(kind: FileType) -> bool {
+    !matches!(kind, FileType::RegularFile | FileType::Symlink)
 }
 
 /// The folder that a path is in, opened, and its name there.

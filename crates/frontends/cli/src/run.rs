@@ -15,6 +15,10 @@ pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
 
 /// Has a request carried out, and says how it ended.
 pub fn run_by(matches: &ArgMatches, carry_out: impl FnOnce(&model::Request) -> Outcome) -> u8 {
+    if matches.contains_id("capture") && !matches.get_flag("json") && !matches.contains_id("result-file") {
+        words::say("belljar: `--capture` puts output into the result; add `--json` or `--result-file FILE`");
+        return NOT_SET_UP;
+    }
     // Opened before anything runs: a result that can't be written is found out in time.
     let file = match matches.get_one::<PathBuf>("result-file").map(|path| (path, ResultFile::open(path))) {
         None => None,

@@ -47,17 +47,15 @@ fn rule(finding: &Finding) -> Value {
 
 fn result(finding: &Finding, places: &BTreeMap<&str, usize>) -> Value {
     let Finding { rule, severity, message, at, excerpt, .. } = finding;
-    // What was found inside of something is told of the file that it is in.
-    let (file, inside) =
-        at.name.split_once(" > ").map_or((at.name.as_str(), None), |(file, inside)| (file, Some(inside)));
-    let text = inside.map_or_else(|| message.clone(), |inside| format!("{message} (in {inside})"));
+    // What was found inside of something is told of the place in the file where that stands.
+    let text = at.within().map_or_else(|| message.clone(), |within| format!("{message} (in {within})"));
     json!({
         "ruleId": rule,
         "ruleIndex": places.get(rule.as_str()),
         "level": level(*severity),
         "message": { "text": text },
         "locations": [{ "physicalLocation": {
-            "artifactLocation": { "uri": uri(file) },
+            "artifactLocation": { "uri": uri(&at.name) },
             "region": {
                 "startLine": at.line.max(1),
                 "startColumn": at.column.max(1),
@@ -94,4 +92,36 @@ fn uri(path: &str) -> String {
             byte => format!("%{byte:02X}"),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Inside, Spot};
+
+    #[test]
+    fn a_place_is_in_a_file_whatever_the_file_is_called_and_whatever_is_in_it() {
+        let finding = |name: &str, inside: Vec<Inside>| Finding {
+            rule: "a.b".to_owned(),
+            class: "a".to_owned(),
+            severity: Severity::High,
+            cwe: None,
+            message: "it is bad".to_owned(),
+            fix: String::new(),
+            at: Spot { name: name.to_owned(), line: 3, column: 5, inside, ..Spot::default() },
+            excerpt: String::new(),
+        };
+        let shell = Inside { what: "shell".to_owned(), line: 7, column: 9 };
+        let findings = vec![finding("./a > b.py", Vec::new()), finding("x.py", vec![shell])];
+        let log = log(&Scanned { findings, ..Scanned::default() }, "1");
+        let of = |place: usize| &log["runs"][0]["results"][place];
+        let location = |place: usize| &of(place)["locations"][0]["physicalLocation"];
+        assert_eq!(location(0)["artifactLocation"]["uri"], "a%20%3E%20b.py");
+        assert_eq!(location(1)["artifactLocation"]["uri"], "x.py");
+        assert_eq!(
+            (&location(1)["region"]["startLine"], &location(1)["region"]["startColumn"]),
+            (&json!(3), &json!(5))
+        );
+        assert_eq!(of(1)["message"]["text"], "it is bad (in its shell, line 7)");
+    }
 }

@@ -71,7 +71,15 @@ pub fn print(text: serde_json::Result<String>) -> bool {
         }
     };
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => true,
+        // Whoever reads no further has read enough, and knows.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => false,
+        Err(error) => {
+            say(&format!("belljar: cannot write to standard output: {error}; send it somewhere else"));
+            false
+        }
+    }
 }
 
 /// How many of each, without those that there are none of.

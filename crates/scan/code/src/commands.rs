@@ -221,10 +221,12 @@ fn runs_fetched(simple: &Simple, known: &HashMap<String, Labels>) -> bool {
         Some(Script { origin: Origin::File(word), .. }) => Some(word.text()),
         Some(Script { origin: Origin::Input, .. }) => simple.reads.first().map(Word::text),
         // A word that is not known might be an option: then no script is told.
-        None if matches!(simple.name(), Some("source" | "." | "sh" | "bash" | "zsh" | "dash" | "ksh" | "python3")) => {
+        None | Some(Script { origin: Origin::Printed, .. })
+            if matches!(simple.name(), Some("source" | "." | "sh" | "bash" | "zsh" | "dash" | "ksh" | "python3")) =>
+        {
             simple.arguments.first().map(Word::text)
         }
-        None => None,
+        None | Some(Script { origin: Origin::Printed, .. }) => None,
     };
     script.is_some_and(|path| is_fetched(path) || is_variable(path))
 }

@@ -21,7 +21,7 @@ impl<'a> Places<'a> {
 
     pub fn spot(&self, start: usize, end: usize) -> Spot {
         let (line, column) = self.line_and_column(start);
-        Spot { name: self.name.to_owned(), line, column, start: start as u64, end: end as u64 }
+        Spot { name: self.name.to_owned(), line, column, start: start as u64, end: end as u64, inside: Vec::new() }
     }
 
     pub fn contains(&self, text: &str) -> bool {

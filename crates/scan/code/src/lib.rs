@@ -53,4 +53,4 @@ pub use language::Language;
 pub use load::Wrong;
 pub use rules::{Listed, Rules};
 pub use scan::{Scanned, Scanner, Source};
-pub use wanted::{Wanted, language, wanted};
+pub use wanted::{Manifest, Script, Wanted, language, taken_in, wanted};

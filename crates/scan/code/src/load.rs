@@ -14,7 +14,7 @@ const MOST: usize = 10_000;
 
 /// Why a file of rules is not used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{file}:{line}: {what}\nhint: {hint}")]
+#[error("{file}:{line}: {what}; hint: {hint}")]
 pub struct Wrong {
     pub file: String,
     pub line: usize,

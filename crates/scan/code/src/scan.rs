@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use model::{Finding, Severity};
+use model::{Finding, Inside, Severity, Spot};
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
 use crate::evaluate::{Evaluated, Left, Piece};
@@ -56,8 +56,18 @@ struct Work<'a> {
     language: Option<Language>,
     words: Option<Vec<String>>,
     depth: usize,
-    /// The finding to add if this is bad: where it stands in the code around it, and how it was hidden.
-    hidden: Option<(usize, &'static str, String, u32, u32)>,
+    /// Where it stands in what was given, and what it is; nothing for that itself.
+    around: Option<(Spot, &'static str)>,
+}
+
+impl Work<'_> {
+    /// A place in this text, as one in what was given.
+    fn placed(&self, at: Spot) -> Spot {
+        let Some((around, via)) = &self.around else { return at };
+        let mut outer = around.clone();
+        outer.inside.push(Inside { what: (*via).to_owned(), line: at.line, column: at.column });
+        outer
+    }
 }
 
 impl<'r> Scanner<'r> {
@@ -77,20 +87,23 @@ impl<'r> Scanner<'r> {
             language: scanned.language,
             words: None,
             depth: 0,
-            hidden: None,
+            around: None,
         }];
         while let Some(work) = todo.pop() {
             let before = scanned.findings.len();
             let inner = self.one(&work, &mut scanned);
-            if let Some((start, via, name, line, column)) = &work.hidden
+            for finding in &mut scanned.findings[before..] {
+                finding.at = work.placed(std::mem::take(&mut finding.at));
+            }
+            if let Some((around, via @ ("base64" | "hexadecimal" | "compressed"))) = &work.around
                 && scanned.findings[before..].iter().any(|finding| finding.severity >= Severity::Medium)
             {
-                let places = Places::of(name, &[]);
+                let places = Places::of(source.name, &[]);
                 let message = format!("code is hidden in {via}, and it does what a rule warns of");
                 let mut finding =
-                    places.note("obfuscation.hidden-code", Severity::High, message, "write the code plainly", *start);
+                    places.note("obfuscation.hidden-code", Severity::High, message, "write the code plainly", 0);
                 finding.cwe = Some(506);
-                (finding.at.line, finding.at.column) = (*line, *column);
+                finding.at = around.clone();
                 scanned.findings.push(finding);
             }
             if work.depth >= DEPTH_OF_CODE {
@@ -110,11 +123,10 @@ impl<'r> Scanner<'r> {
                     break;
                 }
                 let (line, column) = places.line_and_column(piece.start);
-                let is_hidden = matches!(piece.via, "base64" | "hexadecimal" | "compressed");
                 todo.push(Work {
                     name: format!("{} > {} at {line}:{column}", work.name, piece.via),
                     language: piece.language,
-                    hidden: is_hidden.then(|| (piece.start, piece.via, work.name.clone(), line, column)),
+                    around: Some((work.placed(places.spot(piece.start, piece.start)), piece.via)),
                     words: piece.words,
                     bytes: piece.bytes.into(),
                     depth: work.depth + 1,

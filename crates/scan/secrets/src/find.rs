@@ -42,7 +42,7 @@ pub fn find_in(name: &str, bytes: &[u8], formats: &Formats) -> Vec<Finding> {
                 cwe: Some(CWE),
                 message: format!("{} in plain text", format.title),
                 fix: "revoke it, and hand it over as a named secret instead".to_owned(),
-                at: Spot { name: name.to_owned(), line, column, start, end },
+                at: Spot { name: name.to_owned(), line, column, start, end, inside: Vec::new() },
                 excerpt: format!("{}…({letters} letters)", prefix.map_or("", |word| word)),
             })
         })

