@@ -33,7 +33,7 @@ impl Capture {
         for kept in [&self.output, &self.error] {
             kept.replace(HeadAndTail::new(most.div_ceil(2), most / 2));
         }
-        let Streams { input, output, error, terminal, apart: _ } = streams;
+        let Streams { input, output, error, terminal, apart: _, witness } = streams;
         let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let listening = |inner: Option<Box<dyn Outlet>>, is_changed: bool, kept: &Shared| -> Option<Box<dyn Outlet>> {
             // What passes is what is kept, unless it is changed for a terminal or let through unseen.
@@ -41,6 +41,7 @@ impl Capture {
             Some(Box::new(Listening { inner, raw, kept: kept.clone(), between: Vec::new() }))
         };
         Streams {
+            witness,
             input,
             output: listening(output, rustix::termios::isatty(stdout), &self.output),
             error: listening(error, rustix::termios::isatty(stderr), &self.error),
