@@ -18,6 +18,7 @@ mod rules;
 mod sandboxes;
 mod scan;
 mod survey;
+mod told;
 mod toolchains;
 mod user;
 
@@ -30,6 +31,7 @@ use model::{
 use workspace::Workspaces;
 
 use judge::Admitted;
+use told::Telling;
 
 pub struct Engine {
     backends: Vec<Box<dyn Backend>>,
@@ -67,10 +69,11 @@ impl Engine {
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
-        match self.admit(request, None) {
+        let outcome = match self.admit(request, None) {
             Ok(admitted) => self.carry_out(request, &admitted, None),
             Err(outcome) => outcome,
-        }
+        };
+        Telling::of(request).outcome(outcome)
     }
 
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Changes, Collected, KeptSandbox, Outcome, Request, Sandboxes, Taken, Taking, Trouble};
+use model::{Changes, Collected, KeptSandbox, Outcome, Patch, Request, Sandboxes, Taken, Taking, Trouble, Wording};
 
 use crate::judge::usage;
 use crate::survey::by_letter;
+use crate::told::Telling;
 use crate::{Engine, layers};
 
 impl Sandboxes for Engine {
@@ -30,10 +31,11 @@ impl Sandboxes for Engine {
             Ok(request) => request,
             Err(trouble) => return layers::not_set_up(trouble),
         };
-        match self.admit(&request, Some(which)) {
+        let outcome = match self.admit(&request, Some(which)) {
             Ok(admitted) => self.carry_out(&request, &admitted, Some(which)),
             Err(outcome) => outcome,
-        }
+        };
+        Telling::of(&request).outcome(outcome)
     }
 
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble> {
@@ -54,8 +56,9 @@ impl Sandboxes for Engine {
         self.workspaces.compare(which, other, &absolute(paths))
     }
 
-    fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> Result<Vec<u8>, Trouble> {
-        self.workspaces.patch(which, other, &absolute(paths))
+    fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf], wording: Wording) -> Result<Patch, Trouble> {
+        let bytes = self.workspaces.patch(which, other, &absolute(paths))?;
+        Ok(Telling::of_the_process().patch(bytes, wording))
     }
 
     fn apply(&self, which: &str, taking: &Taking) -> Result<Taken, Trouble> {

@@ -106,6 +106,7 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         gathered: Some(gathered(why)),
         inspected: Inspected { findings: vec![finding(why)], unread: vec![why.to_owned()] },
         redacted: vec![Redacted { what: why.to_owned(), times: 1 }],
+        unguarded: Vec::new(),
         timing: vec![Timing { step: why.to_owned(), nanoseconds: 1 }],
     }
 }

@@ -35,7 +35,7 @@ pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartF
 pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
-pub use release::{Outlet, Redacted, Streams};
+pub use release::{Outlet, Patch, Redacted, Streams, Unguarded, Wording};
 pub use request::{Asked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{

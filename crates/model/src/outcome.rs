@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Enforcement, Gathered, Held, Inspected, Leftover, Redacted, Refusal, Wall};
+use crate::{Enforcement, Gathered, Held, Inspected, Leftover, Redacted, Refusal, Unguarded, Wall};
 
 /// The end of every request. `Refused` is as good an answer as `Ran`.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,8 @@ pub struct Finished {
     pub inspected: Inspected,
     /// What was taken out of its output.
     pub redacted: Vec<Redacted>,
+    /// Secrets by their names that were not looked for in it.
+    pub unguarded: Vec<Unguarded>,
     /// What was collected, if anything was to be.
     pub gathered: Option<Gathered>,
     pub timing: Vec<Timing>,

@@ -110,6 +110,7 @@ impl model::Sandbox for Supervised {
             leftover: None,
             inspected: Inspected::default(),
             redacted: Vec::new(),
+            unguarded: Vec::new(),
             gathered: None,
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),

@@ -1,7 +1,8 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
 use model::{
-    Artifact, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing, Usage,
+    Artifact, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing, Unguarded,
+    Usage,
 };
 use serde::Serialize;
 
@@ -27,6 +28,9 @@ pub struct ResultObject<'a> {
     /// What was taken out of the output.
     #[serde(skip_serializing_if = "<[Redacted]>::is_empty")]
     redacted: &'a [Redacted],
+    /// Variables that are secrets by their names, and whose values are too short or too common to be taken out.
+    #[serde(skip_serializing_if = "<[Unguarded]>::is_empty")]
+    unguarded: &'a [Unguarded],
     backend: Option<&'a str>,
     enforcement: Option<&'a Enforcement>,
     accepted_gaps: Vec<&'static str>,
@@ -97,6 +101,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         not_scanned: &[],
         output_dropped: 0,
         redacted: &[],
+        unguarded: &[],
         backend: None,
         enforcement: None,
         accepted_gaps: Vec::new(),
@@ -120,6 +125,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.not_scanned = &finished.inspected.unread;
             object.output_dropped = finished.output_dropped;
             object.redacted = &finished.redacted;
+            object.unguarded = &finished.unguarded;
             object.backend = Some(&finished.backend);
             object.enforcement = Some(&finished.enforcement);
             object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();
