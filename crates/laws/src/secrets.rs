@@ -82,14 +82,18 @@ fn streams_are_redacted(case: Case) {
         rest = after;
     }
     redactor.finish(&mut out);
-    // A letter that a backspace takes back later may be shown before: then less is taken out, never the value.
-    let same = out == expected || text.contains(&0x08);
+    // Where something is not seen as what it is, two secrets side by side may be one; and a letter that a backspace takes
+    // back later may be shown before. Then less is taken out, and never the value less.
+    let is_painted = text.iter().any(|byte| !matches!(byte, b' '..=b'~' | b'\n' | b'\t'));
+    let same = out == expected || is_painted;
     assert!(same, "cut, it is {}\nand whole {}", out.escape_ascii(), expected.escape_ascii());
     for value in &kept {
         // What stands in the place of a secret may look like one.
         let is_a_name =
             value.iter().any(|byte| b"[]".contains(byte)) || names().iter().any(|name| contains(name, value));
-        assert!(is_a_name || !contains(&expected, value), "{} is in {}", value.escape_ascii(), expected.escape_ascii());
+        for text in [&expected, &out] {
+            assert!(is_a_name || !contains(text, value), "{} is in {}", value.escape_ascii(), text.escape_ascii());
+        }
     }
 }
 

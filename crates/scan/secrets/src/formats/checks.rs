@@ -32,7 +32,7 @@ pub(super) fn entropy(secret: &[u8]) -> f64 {
 /// Words that stand in examples. Long enough to be in no token by chance.
 const WORDS: &[&str] = &[
     "example", "placeholder", "changeme", "change_me", "change-me", "redacted", "your_", "your-", "yourapi",
-    "yourtoken", "insert_", "notreal", "not_a_real", "not-a-real", "not_real", "dummy", "xxxx", "****", "....",
+    "yourtoken", "insert_", "notreal", "not_a_real", "not-a-real", "not_real", "dummy", "xxxx", "****", "...",
     "qwerty", "testtest", "tokenhere", "keyhere", "_here", "-here", "fakefake", "foobar",
 ];
 
@@ -185,22 +185,29 @@ fn is_mixed(secret: &[u8]) -> bool {
         && !is_words(secret)
         && !is_name(secret)
         && !is_time(secret)
+        && !is_address(secret)
 }
 
 /// `V1LocalObjectReference`, `oauth2client.Credentials`, `MSV1_0_KEY`: names in programs, with few digits in them.
 fn is_name(secret: &[u8]) -> bool {
     let digits = secret.iter().filter(|letter| letter.is_ascii_digit()).count();
-    let is_plain = secret.iter().all(|letter| letter.is_ascii_alphanumeric() || b"_.:-".contains(letter));
+    let is_plain = secret.iter().all(|letter| letter.is_ascii_alphanumeric() || b"_.:-[]".contains(letter));
     if !is_plain || digits > 4 || digits * 5 > secret.len() {
         return false;
     }
-    let follows = |one: &u8, other: &u8| {
-        let both = one.is_ascii_alphabetic() && other.is_ascii_alphabetic();
-        both && (other.is_ascii_lowercase() || one.is_ascii_uppercase())
+    // Words begin after what is no letter, with a capital after a small letter, and with the last capital of several.
+    let letter = |at: Option<usize>| at.and_then(|at| secret.get(at)).filter(|letter| letter.is_ascii_alphabetic());
+    let begins = |at: &usize| match (letter(at.checked_sub(1)), letter(Some(*at)), letter(Some(at + 1))) {
+        (_, None, _) => false,
+        (None, Some(_), _) => true,
+        (Some(before), Some(this), after) => {
+            let is_capital = this.is_ascii_uppercase();
+            is_capital && (before.is_ascii_lowercase() || after.is_some_and(u8::is_ascii_lowercase))
+        }
     };
-    let words = secret.chunk_by(follows).filter(|word| word[0].is_ascii_alphabetic());
-    let (count, letters) = words.fold((0, 0), |(count, letters), word| (count + 1, letters + word.len()));
-    count >= 2 && letters >= 4 * count
+    let words = (0..secret.len()).filter(begins).count();
+    let letters = secret.iter().filter(|letter| letter.is_ascii_alphabetic()).count();
+    words >= 2 && letters >= 4 * words
 }
 
 /// `2016-09-08T21:47:36Z`
@@ -208,11 +215,18 @@ fn is_time(secret: &[u8]) -> bool {
     secret.iter().all(|letter| letter.is_ascii_digit() || b"TZ:.+- ".contains(letter))
 }
 
+/// An address with nothing handed over in it.
+fn is_address(secret: &[u8]) -> bool {
+    (secret.starts_with(b"http://") || secret.starts_with(b"https://"))
+        && !secret.iter().any(|letter| matches!(letter, b'?' | b'@' | b'#'))
+}
+
 /// Names that end before the word `token` and say that it is where a list goes on.
 pub(super) fn is_of_a_page(before: &[u8]) -> bool {
     const NAMES: &[&str] = &["next", "page", "continuation", "cursor", "resume", "sync", "previous", "prev", "marker"];
     let small = before.to_ascii_lowercase();
-    let name = small.strip_suffix(b"_").or_else(|| small.strip_suffix(b"-")).unwrap_or(&small);
+    let name = small.strip_suffix(b"_").or_else(|| small.strip_suffix(b"-"));
+    let name = name.or_else(|| small.strip_suffix(b" ")).unwrap_or(&small);
     NAMES.iter().any(|word| name.ends_with(word.as_bytes()))
 }
 
