@@ -14,6 +14,7 @@ use model::{Examined, Examiner, Finding, Severity, Spot, Trouble};
 use secrets::{Formats, Redactor};
 use sys::confined::{self, Confinement};
 
+use crate::told::Telling;
 use crate::{release, rules};
 
 /// Beside a policy: every `*.yar` in it.
@@ -43,7 +44,9 @@ impl Examiner for Scanners {
         let cannot = |why: String| Trouble { message: why, fix: "look at it inside the sandbox".to_owned() };
         let answer = answer.map_err(|ended| cannot(ended.to_string()))?;
         let report = Report::from_bytes(&answer).map_err(|error| cannot(error.to_string()))?;
-        Ok(Examined { kind: report.kind.mime().to_owned(), findings: report.findings })
+        let mut findings = report.findings;
+        Telling::of_the_process().findings(&mut findings);
+        Ok(Examined { kind: report.kind.mime().to_owned(), findings })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::policies::{self, Loaded, recorded};
 use crate::rates::{self, Slots};
 use crate::record::Record;
 use crate::release::Release;
+use crate::told::Telling;
 use crate::user::User;
 use crate::{Engine, door, inspect, refused, rules, survey};
 
@@ -118,7 +119,8 @@ impl Engine {
         let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
         let pieces = inspect::gather(request, &facts, &input, eyes);
         facts.code = pieces.digest();
-        let inspected = pieces.scan().map_err(not_set_up)?;
+        let mut inspected = pieces.scan().map_err(not_set_up)?;
+        Telling::of(request).findings(&mut inspected.findings);
         facts.findings = inspected.findings.clone();
         let verdict = policy::judge(request, &loaded.policy, &facts);
         Ok(Judged { verdict, loaded, facts, inspected, input, slots })
@@ -136,7 +138,13 @@ impl Engine {
     pub(crate) fn ask_a_person(&self, question: &Question, policy: &Policy) -> Result<Approval, Refusal> {
         let policy::Approving { timeout, approvers, always } = policy.approving();
         let terms = Terms { timeout, approvers, always };
-        self.questions().ask(question, &terms, self.person.as_deref(), self.workspaces.watch())
+        let told = Telling::of_the_process().question(question);
+        let approval = self.questions().ask(&told, &terms, self.person.as_deref(), self.workspaces.watch())?;
+        // What was answered is what was told; what that is about is the whole of it.
+        match approval.digest == told.digest {
+            true => Ok(Approval { digest: question.digest.clone(), ..approval }),
+            false => Err(Refusal::new("approval.other", "the answer is to another question".to_owned(), "ask again")),
+        }
     }
 }
 

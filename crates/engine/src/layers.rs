@@ -9,6 +9,7 @@ use crate::artifacts::Collecting;
 use crate::enclose;
 use crate::judge::Admitted;
 use crate::record::Record;
+use crate::told::Telling;
 
 /// The places whose changes are kept apart.
 pub fn places(grant: &Grant) -> Vec<&Place> {
@@ -32,6 +33,7 @@ pub fn run(
         finished.captured = capture.captured();
         finished.inspected = inspected.clone();
         finished.redacted = release.redacted();
+        finished.unguarded = release.unguarded().to_vec();
     }
     outcome
 }
@@ -53,9 +55,11 @@ fn over_layers(
             Err(outcome) => outcome,
         };
     }
+    // Kept for whoever lists sandboxes.
+    let told = Telling::of(request).request(request);
     let begin = |means| match kept {
-        Some(which) => workspaces.resume(which, request),
-        None => workspaces.begin(&places, request, &here(), means),
+        Some(which) => workspaces.resume(which, &told),
+        None => workspaces.begin(&places, &told, &here(), means),
     };
     let run = match begin(Means::Best) {
         Ok(run) => run,

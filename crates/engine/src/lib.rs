@@ -23,6 +23,7 @@ mod rules;
 mod sandboxes;
 mod scan;
 mod survey;
+mod told;
 mod toolchains;
 mod user;
 
@@ -36,6 +37,7 @@ use workspace::Workspaces;
 
 use judge::Admitted;
 use record::Record;
+use told::Telling;
 
 pub struct Engine {
     backends: Vec<Box<dyn Backend>>,
@@ -132,7 +134,7 @@ impl Engine {
             Ok(admitted) => self.carry_out(request, &admitted, kept, &record),
             Err(outcome) => outcome,
         };
-        record.ended(request, outcome)
+        Telling::of(request).outcome(record.ended(request, outcome))
     }
 
     fn carry_out(&self, request: &Request, admitted: &Admitted, kept: Option<&str>, record: &Record<'_>) -> Outcome {

@@ -10,17 +10,17 @@ use model::{Outcome, Principal, SetupFailure, Started, Trouble, Witness};
 use serde_json::{Value, json};
 
 use crate::judge::usage;
-use crate::release;
+use crate::told::Telling;
 
 pub struct Rail {
     pub ledger: Result<Ledger, SetupFailure>,
     /// Of this run; all its entries have it. What is no run has none.
     pub run: Option<String>,
     pub principal: RefCell<Principal>,
-    /// Variables whose values may be secrets.
-    pub known: RefCell<Vec<(OsString, OsString)>>,
+    /// Takes secrets out of what is said.
+    telling: RefCell<Telling>,
     /// Said, and not written yet.
-    drafts: RefCell<Vec<Draft>>,
+    drafts: RefCell<Vec<(Draft, Value)>>,
     /// Where the chain was when we wrote last; then the end is written too, even on a full disk.
     written: RefCell<Option<Appended>>,
     /// What writing took.
@@ -35,12 +35,18 @@ impl Rail {
             ledger,
             run,
             principal: RefCell::new(principal),
-            known: RefCell::new(std::env::vars_os().collect()),
+            telling: RefCell::new(Telling::of_the_process()),
             drafts: RefCell::default(),
             written: RefCell::default(),
             took: Cell::default(),
             untold: Cell::default(),
         }
+    }
+
+    /// Who asks, as the judge knows it, and which values are nobody's to see.
+    pub fn is_for(&self, principal: &Principal, known: Vec<(OsString, OsString)>) {
+        self.principal.replace(principal.clone());
+        self.telling.replace(Telling::with(known));
     }
 
     pub fn is_silent(&self) -> bool {
@@ -57,20 +63,24 @@ impl Rail {
 
     fn say_at(&self, at: u64, kind: &'static str, denied: bool, data: Value) {
         let Principal { user, agent } = self.principal.borrow().clone();
-        let data = data.to_string();
-        let draft = Draft { at, kind, denied, run: self.run.clone(), user: Some(user), agent, data };
-        self.drafts.borrow_mut().push(draft);
+        let run = self.run.clone();
+        let draft = Draft { at, kind, denied, run, user: Some(user), agent, data: String::new() };
+        self.drafts.borrow_mut().push((draft, data));
     }
 
     /// Everything that was said since is in the record after this. What anchors did not take is only told.
     pub fn write(&self, durable: Durable) -> Result<Option<String>, Outcome> {
         let began = Instant::now();
-        let mut drafts = self.drafts.take();
+        let drafts = self.drafts.take();
         if drafts.is_empty() {
             return Ok(None);
         }
         let ledger = self.ledger.as_ref().map_err(|failure| Outcome::NotSetUp(failure.clone()))?;
-        self.without_secrets(&mut drafts);
+        let drafts = drafts.into_iter().map(|(draft, mut data)| {
+            self.without_secrets(&mut data);
+            Draft { data: data.to_string(), ..draft }
+        });
+        let drafts: Vec<Draft> = drafts.collect();
         let appended = ledger.append(&drafts, durable).map_err(|error| usage(error.to_string(), error.fix()))?;
         self.written.replace(Some(appended.clone()));
         self.took.set(self.took.get() + began.elapsed());
@@ -78,27 +88,25 @@ impl Rail {
         Ok(told.and_then(Result::err).map(|error| format!("{error}; {}", error.fix())))
     }
 
-    /// All at once: to make what looks for them takes longer than to look.
-    fn without_secrets(&self, drafts: &mut [Draft]) {
-        let all: Vec<&str> = drafts.iter().map(|draft| draft.data.as_str()).collect();
-        let text = release::without_known(all.join("\n").as_bytes(), &self.known.borrow());
-        // What stands in the place of a secret needs no quotes and ends no line, so each stays what it is.
-        let text = String::from_utf8_lossy(&text);
-        let mut lines = text.split('\n');
-        for draft in drafts {
-            lines.next().unwrap_or("{}").clone_into(&mut draft.data);
+    /// Word by word, so that what is said stays what it is around them.
+    pub fn without_secrets(&self, data: &mut Value) {
+        match data {
+            Value::String(text) => self.telling.borrow().text(text),
+            Value::Array(list) => list.iter_mut().for_each(|value| self.without_secrets(value)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.without_secrets(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
     pub fn witness(self: &Rc<Rail>) -> Box<dyn Witness> {
-        Box::new(Telling(self.clone()))
+        Box::new(Watching(self.clone()))
     }
 }
 
 /// Writes down what a backend sees.
-struct Telling(Rc<Rail>);
+struct Watching(Rc<Rail>);
 
-impl Witness for Telling {
+impl Witness for Watching {
     fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble> {
         for started in started {
             let at = started.at.duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_micros());

@@ -20,7 +20,6 @@ use crate::Engine;
 use crate::judge::usage;
 use crate::rail::Rail;
 use crate::receipt;
-use crate::release;
 use crate::user::User;
 
 /// Of one run: more denials, findings or artifacts are counted.
@@ -91,8 +90,7 @@ impl Record<'_> {
 
     /// Who asks, as the judge knows it, and which values are nobody's to see.
     pub fn is_for(&self, principal: &Principal, known: Vec<(OsString, OsString)>) {
-        self.rail.principal.replace(principal.clone());
-        self.rail.known.replace(known);
+        self.rail.is_for(principal, known);
     }
 
     /// What is wanted. `input`: what was read of standard input.
@@ -276,11 +274,11 @@ impl Record<'_> {
         let known = receipt::Known { run: self.run().to_owned(), user, agent, ..self.receipt.borrow().clone() };
         let Appended { installation, number, hash, .. } = &written;
         let chain = receipt::Chain { installation: installation.clone(), entries: *number, head: ledger::hex(hash) };
-        let statement = receipt::statement(&known, finished, &chain).to_string();
-        let statement = release::without_known(statement.as_bytes(), &self.rail.known.borrow());
+        let mut statement = receipt::statement(&known, finished, &chain);
+        self.rail.without_secrets(&mut statement);
         let ledger = self.rail.ledger.as_ref().map_err(|failure| Outcome::NotSetUp(failure.clone()))?;
         let key = ledger.key().map_err(|error| usage(error.to_string(), error.fix()))?;
-        let envelope = serde_json::to_value(Envelope::sign(&key, &statement)).unwrap_or_default();
+        let envelope = serde_json::to_value(Envelope::sign(&key, statement.to_string().as_bytes())).unwrap_or_default();
         self.rail.took.set(self.rail.took.get() + began.elapsed());
         self.rail.say("run.receipt", false, envelope);
         self.write(Durable { checkpoint: true, last_words: true, on_disk: false })

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
-use model::{Outlet, Redacted, Streams};
+use model::{Outlet, Redacted, Streams, Unguarded};
 use secrets::terminal::Cleaner;
 use secrets::{Added, Formats, Redactor, Values};
 
@@ -18,6 +18,7 @@ pub struct Release {
     /// Those that are looked for besides; none: only ours.
     formats: Option<Formats>,
     counts: Counts,
+    unguarded: Vec<Unguarded>,
     /// What was read of the input already.
     input: RefCell<Vec<u8>>,
 }
@@ -31,8 +32,19 @@ impl Release {
         formats: Option<Formats>,
         input: Vec<u8>,
     ) -> Release {
-        let values = redacts.then(|| Rc::new(known(environment)));
-        Release { values, formats, counts: Counts::default(), input: RefCell::new(input) }
+        let (values, unguarded) = match redacts {
+            true => {
+                let (values, unguarded) = known_and_not(environment);
+                (Some(Rc::new(values)), unguarded)
+            }
+            false => (None, Vec::new()),
+        };
+        Release { values, formats, counts: Counts::default(), unguarded, input: RefCell::new(input) }
+    }
+
+    /// Variables that are secrets by their names, and whose values are not looked for.
+    pub fn unguarded(&self) -> &[Unguarded] {
+        &self.unguarded
     }
 
     pub fn streams(&self) -> Streams {
@@ -52,7 +64,8 @@ impl Release {
     /// Another way out for what is kept rather than shown: only without secrets, which are counted once.
     pub fn apart(&self) -> Option<Box<dyn Outlet>> {
         let (values, formats) = (self.values.clone(), self.formats.clone());
-        Release { values, formats, counts: Counts::default(), input: RefCell::default() }.outlet(None, false)
+        let unguarded = Vec::new();
+        Release { values, formats, unguarded, counts: Counts::default(), input: RefCell::default() }.outlet(None, false)
     }
 
     fn outlet(&self, cleaner: Option<Cleaner>, nowhere: bool) -> Option<Box<dyn Outlet>> {
@@ -114,7 +127,7 @@ impl Gate {
         };
         let mut rest = self.between.as_slice();
         if !self.binary
-            && let Some(first) = rest.iter().position(|byte| *byte == 0)
+            && let Some(first) = first_of_no_text(rest)
         {
             // No text: what looks like a token in it is most likely none, and an archive would be broken. What came
             // before is still looked at as text, so that a value that was cut is not let go in two halves.
@@ -148,7 +161,10 @@ impl Outlet for Gate {
         }
         self.between = last;
         self.redact(out);
-        self.rest(out);
+        if let Some(mut redactor) = self.redactor.take() {
+            let redacted = redactor.finish(out);
+            self.count(redacted);
+        }
     }
 
     /// A few letters may be the beginning of anything; more are held until it is known.
@@ -157,12 +173,28 @@ impl Outlet for Gate {
     }
 
     fn rest(&mut self, out: &mut Vec<u8>) {
-        if let Some(mut redactor) = self.redactor.take() {
-            let redacted = redactor.finish(out);
-            self.redactor = Some(redactor.another());
-            self.count(redacted);
+        if let Some(redactor) = &mut self.redactor {
+            redactor.let_go(out);
         }
     }
+}
+
+/// A zero byte that is no half of a letter of two bytes.
+fn first_of_no_text(bytes: &[u8]) -> Option<usize> {
+    // Most text has none, and that is seen fast.
+    if !bytes.contains(&0) {
+        return None;
+    }
+    let is_letter = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at)).is_some_and(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t'))
+    };
+    let is_zero = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&0);
+    let is_wide = |at: usize| {
+        let before = is_letter(at.checked_sub(1)) && (is_zero(at.checked_sub(2)) || is_zero(Some(at + 2)));
+        let after = is_letter(Some(at + 1)) && (is_zero(at.checked_sub(2)) || is_zero(Some(at + 2)));
+        before || after
+    };
+    bytes.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| at).find(|at| !is_wide(*at))
 }
 
 /// So many letters of a secret are no accident.
@@ -183,23 +215,38 @@ pub fn without_known(text: &[u8], environment: &[(OsString, OsString)]) -> Vec<u
 
 /// Values of variables whose names say that they are secrets: whoever finds one in a file and says it is not heard.
 pub fn known(environment: &[(OsString, OsString)]) -> Values {
+    known_and_not(environment).0
+}
+
+/// The same, and those that can't be looked for.
+fn known_and_not(environment: &[(OsString, OsString)]) -> (Values, Vec<Unguarded>) {
     let mut values = Values::new();
+    let mut unguarded: Vec<Unguarded> = Vec::new();
     for (name, value) in environment {
         let name = name.to_string_lossy();
         let parts = match is_secret(&name) {
             true => vec![value.as_bytes()],
             false => password_within(value.as_bytes()).into_iter().collect(),
         };
-        for part in parts {
-            match values.add(&name, part) {
-                Added::Kept => {}
+        for part in parts.into_iter().filter(|part| !part.trim_ascii().is_empty()) {
+            let why = match values.add(&name, part) {
+                Added::Kept => continue,
                 // Ordinary text has it too: what remains to be seen is left to the formats.
-                Added::TooShort | Added::TooCommon | Added::TooLong => {}
+                Added::TooShort => format!("its value has less than {} bytes", secrets::SHORTEST),
+                Added::TooCommon => "ordinary text is full of its value".to_owned(),
+                Added::TooLong => format!("its value has more than {} bytes", secrets::LONGEST),
+            };
+            let variable: String = name.chars().filter(|letter| !letter.is_control()).take(64).collect();
+            if unguarded.len() < MOST_UNGUARDED && !unguarded.iter().any(|known| known.variable == variable) {
+                unguarded.push(Unguarded { variable, why });
             }
         }
     }
-    values
+    (values, unguarded)
 }
+
+/// More of them say no more.
+const MOST_UNGUARDED: usize = 50;
 
 /// Words of a name, between `_`, that say that it is a secret's; and endings of such words.
 const WORDS: &[&str] = &[
@@ -289,6 +336,57 @@ mod tests {
             outlet.end(&mut out);
             assert_eq!(out == bytes.as_bytes(), passes, "{}", out.escape_ascii());
         }
+    }
+
+    #[test]
+    fn text_of_two_bytes_a_letter_is_text() {
+        let key = ["AKIA", "QYLPMN5HHHFPZAM2"].concat();
+        for big in [false, true] {
+            let unit = |unit: u16| if big { unit.to_be_bytes() } else { unit.to_le_bytes() };
+            let bytes: Vec<u8> = format!("\u{feff}key {key}\r\n").encode_utf16().flat_map(unit).collect();
+            let release = Release::new(true, &[], None, Vec::new());
+            let mut outlet = release.outlet(None, false).expect("it redacts");
+            let mut out = Vec::new();
+            outlet.pass(&bytes, &mut out);
+            outlet.end(&mut out);
+            let text = String::from_utf8_lossy(&out).replace('\0', "");
+            assert!(text.contains("key [redacted:aws.access-key]") && !text.contains("QYLP"), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_are_not_looked_for_are_said_to_be_and_never_what_they_are() {
+        let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+        let environment = [
+            pair("DB_PASS", "abc12"),
+            pair("AUTH", "password"),
+            pair("EMPTY_TOKEN", ""),
+            pair("API_KEY", "fish-under-glass-9137"),
+            pair("CACHE", "redis://user:pw1@cache.test"),
+            pair("LANG", "de"),
+        ];
+        let release = Release::new(true, &environment, None, Vec::new());
+        let names: Vec<&str> = release.unguarded().iter().map(|one| one.variable.as_str()).collect();
+        assert_eq!(names, ["DB_PASS", "AUTH", "CACHE"]);
+        let told = format!("{:?}", release.unguarded());
+        assert!(!told.contains("abc12") && !told.contains("pw1") && !told.contains("password"), "{told}");
+        assert!(Release::new(false, &environment, None, Vec::new()).unguarded().is_empty());
+    }
+
+    #[test]
+    fn a_value_that_comes_slowly_is_known_by_its_fourth_letter() {
+        let environment = [("DEPLOY_TOKEN".into(), "fish-under-glass-9137".into())];
+        let release = Release::new(true, &environment, None, Vec::new());
+        let mut outlet = release.outlet(None, false).expect("it redacts");
+        let mut out = Vec::new();
+        for letter in b"fish-under-glass-9137\n" {
+            outlet.pass(&[*letter], &mut out);
+            if outlet.holds() {
+                outlet.rest(&mut out);
+            }
+        }
+        outlet.end(&mut out);
+        assert_eq!(String::from_utf8_lossy(&out), "fis[redacted:DEPLOY_TOKEN]\n");
     }
 
     #[test]

@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Changes, Collected, Deed, KeptSandbox, Outcome, Request, Sandboxes, Taken, Taking, Trouble};
-
 use ledger::Durable;
+use model::{
+    Changes, Collected, Deed, KeptSandbox, Outcome, Patch, Request, Sandboxes, Taken, Taking, Trouble, Wording,
+};
 use serde_json::{Value, json};
 
 use crate::judge::usage;
 use crate::survey::by_letter;
+use crate::told::Telling;
 use crate::{Engine, layers};
 
 impl Sandboxes for Engine {
@@ -62,8 +64,9 @@ impl Sandboxes for Engine {
         self.workspaces.compare(which, other, &absolute(paths))
     }
 
-    fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> Result<Vec<u8>, Trouble> {
-        self.workspaces.patch(which, other, &absolute(paths))
+    fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf], wording: Wording) -> Result<Patch, Trouble> {
+        let bytes = self.workspaces.patch(which, other, &absolute(paths))?;
+        Ok(Telling::of_the_process().patch(bytes, wording))
     }
 
     fn apply(&self, which: &str, taking: &Taking) -> Result<Taken, Trouble> {

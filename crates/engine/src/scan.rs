@@ -12,6 +12,7 @@ use sys::confined::{Confinement, Worker};
 
 use crate::inspect::not_scanned;
 use crate::policies::recorded;
+use crate::told::Telling;
 use crate::{Engine, rules};
 
 /// Longer files are scanned as far as this, and that is said.
@@ -54,6 +55,7 @@ impl Scans for Engine {
             }
         }
         scanned.findings = found.into_iter().flatten().collect();
+        Telling::of_the_process().findings(&mut scanned.findings);
         self.workspaces.watch().progress("scanned", files.len() as u64, files.len() as u64);
         Ok(scanned)
     }

@@ -28,6 +28,9 @@ enum Piece {
     Keyword(u8),
     Letters(u8),
     Line,
+    /// The value with something unseen between its letters.
+    Painted(u8, u8),
+    Dumped(u8),
 }
 
 pub fn law(bytes: &[u8]) {
@@ -79,12 +82,18 @@ fn streams_are_redacted(case: Case) {
         rest = after;
     }
     redactor.finish(&mut out);
-    assert!(out == expected, "cut, it is {}\nand whole {}", out.escape_ascii(), expected.escape_ascii());
+    // Where something is not seen as what it is, two secrets side by side may be one; and a letter that a backspace takes
+    // back later may be shown before. Then less is taken out, and never the value less.
+    let is_painted = text.iter().any(|byte| !matches!(byte, b' '..=b'~' | b'\n' | b'\t'));
+    let same = out == expected || is_painted;
+    assert!(same, "cut, it is {}\nand whole {}", out.escape_ascii(), expected.escape_ascii());
     for value in &kept {
         // What stands in the place of a secret may look like one.
         let is_a_name =
             value.iter().any(|byte| b"[]".contains(byte)) || names().iter().any(|name| contains(name, value));
-        assert!(is_a_name || !contains(&expected, value), "{} is in {}", value.escape_ascii(), expected.escape_ascii());
+        for text in [&expected, &out] {
+            assert!(is_a_name || !contains(text, value), "{} is in {}", value.escape_ascii(), text.escape_ascii());
+        }
     }
 }
 
@@ -106,6 +115,16 @@ fn spelled(piece: &Piece, values: &[Vec<u8>]) -> Vec<u8> {
         Piece::Keyword(number) => KEYWORDS[usize::from(*number) % KEYWORDS.len()].as_bytes().to_vec(),
         Piece::Letters(count) => (0..*count).map(|at| b"q7Rz2LmX9kVb4TnW"[usize::from(at ^ count) % 16]).collect(),
         Piece::Line => b"\n".to_vec(),
+        Piece::Painted(number, paint) => {
+            const PAINT: &[&str] = &["\x1b[31m", "\u{200b}", "\r", "\0", "\n", "\x1b]0;t\x07", "\x1b", "\u{feff}"];
+            let columns = 1 + usize::from(*paint) / PAINT.len();
+            let paint = PAINT[usize::from(*paint) % PAINT.len()];
+            value(number).chunks(columns).collect::<Vec<_>>().join(paint.as_bytes())
+        }
+        Piece::Dumped(number) => {
+            let cells = |part: &[u8]| part.iter().map(|byte| format!(" {byte:02x}")).collect::<String>();
+            value(number).chunks(16).flat_map(|part| format!("0000000{}\n", cells(part)).into_bytes()).collect()
+        }
     }
 }
 

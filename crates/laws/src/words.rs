@@ -108,6 +108,7 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         inspected: Inspected { findings: vec![finding(why)], unread: vec![why.to_owned()] },
         redacted: vec![Redacted { what: why.to_owned(), times: 1 }],
         captured: None,
+        unguarded: Vec::new(),
         timing: vec![Timing { step: why.to_owned(), nanoseconds: 1 }],
     }
 }

@@ -37,7 +37,9 @@ pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
 pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, KeyShown, Records, Soundness};
-pub use release::{Captured, CapturedPart, CapturedStream, Outlet, Redacted, Started, Streams, Witness};
+pub use release::{
+    Captured, CapturedPart, CapturedStream, Outlet, Patch, Redacted, Started, Streams, Unguarded, Witness, Wording,
+};
 pub use request::{Asked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{

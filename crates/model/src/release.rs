@@ -50,6 +50,27 @@ pub struct Redacted {
     pub times: u64,
 }
 
+/// A variable that is a secret by its name, and whose value is not looked for in what comes out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unguarded {
+    pub variable: String,
+    pub why: String,
+}
+
+/// Whether a text has the secrets that are in what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wording {
+    WithoutSecrets,
+    Exact,
+}
+
+/// Changes as a patch. With something taken out it can be read, and not applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    pub bytes: Vec<u8>,
+    pub taken_out: u64,
+}
+
 /// What goes in and comes out of a sandbox while it runs. Where there is no outlet, a stream goes straight to the caller.
 #[derive(Default)]
 pub struct Streams {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Policies,
-    Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
+    Action, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Patch,
+    Policies, Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -41,7 +41,7 @@ pub trait Sandboxes {
     /// How the second differs from the first.
     fn compare(&self, which: &str, other: &str, paths: &[PathBuf]) -> Result<Changes, Trouble>;
     /// The changes as a patch; of `other` against `which` where there is another.
-    fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf]) -> Result<Vec<u8>, Trouble>;
+    fn patch(&self, which: &str, other: Option<&str>, paths: &[PathBuf], wording: Wording) -> Result<Patch, Trouble>;
     fn apply(&self, which: &str, taking: &Taking) -> Result<Taken, Trouble>;
     /// Throws all changes away; says what it was before.
     fn discard(&self, which: &str) -> Result<KeptSandbox, Trouble>;

@@ -121,6 +121,7 @@ impl model::Sandbox for Supervised {
             inspected: Inspected::default(),
             redacted: Vec::new(),
             captured: None,
+            unguarded: Vec::new(),
             gathered: None,
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),

@@ -266,6 +266,7 @@ fn kept() -> [Command; 11] {
                         .conflicts_with("patch"),
                 )
                 .arg(switch("patch", "A unified patch, for `git apply` and `patch -p1`").short('p'))
+                .arg(switch("exact", "Leave secrets in the patch, so that it can be applied").requires("patch"))
                 .arg(json("Print the changes as one JSON object").conflicts_with("patch"))
                 .arg(paths())
         }),

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
-use model::{Change, ChangeKind, Sandboxes, Tally, Thing, ThingKind, Trouble};
+use model::{Change, ChangeKind, Patch, Sandboxes, Tally, Thing, ThingKind, Trouble, Wording};
 
 use crate::words::{self, Layout};
 use crate::{NOT_SET_UP, kept};
@@ -20,8 +20,14 @@ pub fn diff(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> u8 {
 fn look(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> Result<u8, Trouble> {
     let Meant { which, other, paths } = meant(matches, sandboxes, true)?;
     if matches.get_flag("patch") {
-        let patch = sandboxes.patch(&which, other.as_deref(), &paths)?;
-        return Ok(print_patch(&patch));
+        let wording = if matches.get_flag("exact") { for_a_person()? } else { Wording::WithoutSecrets };
+        let Patch { bytes, taken_out } = sandboxes.patch(&which, other.as_deref(), &paths, wording)?;
+        if taken_out > 0 {
+            words::say(&format!(
+                "belljar: {taken_out} secrets are taken out: this patch can be read, not applied; `--exact` leaves them in"
+            ));
+        }
+        return Ok(print_patch(&bytes));
     }
     let changes = match &other {
         Some(other) => sandboxes.compare(&which, other, &paths)?,
@@ -32,6 +38,17 @@ fn look(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> Result<u8, Trouble> 
         false => Ok(words::page(lines(&changes.sandbox, &changes.changes))),
     };
     Ok(if words::print(text) { 0 } else { NOT_SET_UP })
+}
+
+/// What an agent reads may go anywhere; it needs no secret to see what changed.
+fn for_a_person() -> Result<Wording, Trouble> {
+    match model::agents::detected(std::env::vars_os()) {
+        None => Ok(Wording::Exact),
+        Some(agent) => Err(Trouble {
+            message: format!("{agent} is not shown secrets"),
+            fix: "leave `--exact` out, or take the changes with `belljar apply`".to_owned(),
+        }),
+    }
 }
 
 /// Which sandbox, perhaps another, and paths.

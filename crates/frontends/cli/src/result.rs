@@ -1,7 +1,8 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
 use model::{
-    Artifact, Captured, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing, Usage,
+    Artifact, Captured, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing,
+    Unguarded, Usage,
 };
 use serde::Serialize;
 
@@ -32,6 +33,9 @@ pub struct ResultObject<'a> {
     /// What it said, where that was asked for.
     #[serde(flatten)]
     captured: Option<&'a Captured>,
+    /// Variables that are secrets by their names, and whose values are too short or too common to be taken out.
+    #[serde(skip_serializing_if = "<[Unguarded]>::is_empty")]
+    unguarded: &'a [Unguarded],
     backend: Option<&'a str>,
     enforcement: Option<&'a Enforcement>,
     accepted_gaps: Vec<&'static str>,
@@ -104,6 +108,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         output_dropped: 0,
         redacted: &[],
         captured: None,
+        unguarded: &[],
         backend: None,
         enforcement: None,
         accepted_gaps: Vec::new(),
@@ -129,6 +134,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.output_dropped = finished.output_dropped;
             object.redacted = &finished.redacted;
             object.captured = finished.captured.as_ref();
+            object.unguarded = &finished.unguarded;
             object.backend = Some(&finished.backend);
             object.enforcement = Some(&finished.enforcement);
             object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();

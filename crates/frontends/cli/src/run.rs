@@ -91,6 +91,11 @@ fn ran(finished: &Finished) -> String {
     if !finished.redacted.is_empty() {
         line += &format!("; taken out: {}", redacted(&finished.redacted));
     }
+    if let Some(first) = finished.unguarded.first() {
+        let more = finished.unguarded.len() - 1;
+        let more = if more > 0 { format!(" and {more} more, see --json") } else { String::new() };
+        line += &format!("; not looked for in the output: {} ({}){more}", first.variable, first.why);
+    }
     if let Some(found) = found(&finished.inspected.findings) {
         line += &format!("; found: {found}");
     }

@@ -1,11 +1,10 @@
 //! Bytes to findings: where something has the format of a secret. Never says what.
 
-use std::sync::Arc;
-
 use model::{Finding, Spot};
 
 use crate::formats::Formats;
-use crate::stream::{Label, Sink, Stream};
+use crate::search::{Piece, Search};
+use crate::stream::Label;
 
 /// CWE-798, use of hard-coded credentials.
 const CWE: u32 = 798;
@@ -20,13 +19,19 @@ pub fn find(bytes: &[u8], formats: &Formats) -> Vec<Finding> {
 /// The same for something with a name.
 pub fn find_in(name: &str, bytes: &[u8], formats: &Formats) -> Vec<Finding> {
     let index = formats.index();
-    let mut places = Places(Vec::new());
-    let mut stream = Stream::new(Arc::clone(index));
-    stream.push(bytes, &mut places);
-    stream.finish(&mut places);
+    let mut places = Vec::new();
+    let mut note = |piece: Piece<'_>| {
+        if let Piece::Secret { start, label, covered } = piece
+            && places.len() < MOST
+        {
+            places.push((start, start + covered.len() as u64, label));
+        }
+    };
+    let mut search = Search::new(index);
+    search.push(bytes, &mut note);
+    search.finish(&mut note);
     let mut lines = Lines { bytes, at: 0, line: 1, line_start: 0 };
     places
-        .0
         .into_iter()
         .filter_map(|(start, end, label)| {
             let Label::Format(format) = label else { return None };
@@ -47,18 +52,6 @@ pub fn find_in(name: &str, bytes: &[u8], formats: &Formats) -> Vec<Finding> {
             })
         })
         .collect()
-}
-
-struct Places(Vec<(u64, u64, Label)>);
-
-impl Sink for Places {
-    fn text(&mut self, _: &[u8]) {}
-
-    fn secret(&mut self, start: u64, end: u64, label: Label) {
-        if self.0.len() < MOST {
-            self.0.push((start, end, label));
-        }
-    }
 }
 
 /// Lines and columns of places that come in their order.

@@ -12,8 +12,8 @@ const LATEST: usize = 4;
 pub(crate) const UNNOTICED: usize = LATEST + GRAM - 1;
 /// The shortest literal.
 pub(crate) const SHORTEST: usize = 3;
-/// Letters before a line break inside of base64 that make it look like a wrapped line.
-pub(crate) const WRAPPED: usize = 32;
+/// Letters before a line break inside of base64 that make it look like a wrapped line. More than may be unnoticed.
+pub(crate) const WRAPPED: usize = 8;
 /// Spaces of indentation after such a break.
 const INDENT: usize = 16;
 
@@ -23,10 +23,19 @@ type Pairs = [u8; 1 << 16];
 const PLACES: usize = 8;
 const BYTES: usize = PLACES + GRAM;
 
+/// Where lines may break inside of a literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Breaks {
+    Never,
+    /// After letters that look like a wrapped line of base64 or hex.
+    Wrapped,
+    /// After any letter: as `fold` does, and a carriage return.
+    Anywhere,
+}
+
 pub(crate) struct Needle {
     pub bytes: Box<[u8]>,
-    /// Base64: lines may break inside of it.
-    pub wraps: bool,
+    pub breaks: Breaks,
     /// What it means to whoever made it.
     pub tag: u32,
     /// Not yet whole, it must be held back.
@@ -43,7 +52,6 @@ struct Entry {
     starts_word: bool,
 }
 
-#[derive(Default)]
 pub(crate) struct Needles {
     list: Vec<Needle>,
     entries: Vec<Entry>,
@@ -53,6 +61,10 @@ pub(crate) struct Needles {
     /// Those that must be held back, in the order of their bytes.
     sorted: Vec<u32>,
     first: Box<[bool]>,
+    /// Those that lines may break anywhere, in the order of their bytes.
+    folding: Vec<u32>,
+    /// Their first two letters.
+    folding_pairs: Box<[u64; 1 << 10]>,
 }
 
 /// How far a literal is there.
@@ -81,13 +93,61 @@ impl Needles {
                 slots[slot] = Some((entry.gram, at as u32));
             }
         }
-        let mut sorted: Vec<u32> = (0..list.len() as u32).filter(|at| list[*at as usize].held).collect();
-        sorted.sort_by(|one, other| list[*one as usize].bytes.cmp(&list[*other as usize].bytes));
+        let in_order = |which: fn(&Needle) -> bool| {
+            let mut sorted: Vec<u32> = (0..list.len() as u32).filter(|at| which(&list[*at as usize])).collect();
+            sorted.sort_by(|one, other| list[*one as usize].bytes.cmp(&list[*other as usize].bytes));
+            sorted
+        };
+        let sorted = in_order(|needle| needle.held);
         let mut first = vec![false; 256].into_boxed_slice();
         for at in &sorted {
             first[usize::from(list[*at as usize].bytes[0])] = true;
         }
-        Needles { list, entries, tables, slots, sorted, first }
+        let folding = in_order(|needle| needle.breaks == Breaks::Anywhere);
+        let mut folding_pairs = Box::new([0; 1 << 10]);
+        for at in &folding {
+            let bytes = &list[*at as usize].bytes;
+            let (word, bit) = pair_bit(bytes[0], bytes[1]);
+            folding_pairs[word] |= bit;
+        }
+        Needles { list, entries, tables, slots, sorted, first, folding, folding_pairs }
+    }
+
+    /// Literals whose first letters stand right before a line's end, so few that the table can't notice them.
+    #[inline(never)]
+    pub fn each_folded(&self, text: &[u8], from: usize, mut found: impl FnMut(usize, u32)) {
+        if self.folding.is_empty() {
+            return;
+        }
+        for line in memchr::memchr2_iter(b'\n', b'\r', &text[from..]) {
+            let end = from + line;
+            let near = &text[end.saturating_sub(UNNOTICED)..end];
+            let Some(last) = near.last().filter(|byte| !is_break(**byte)) else { continue };
+            // Where the text ends with the line, any letter may follow.
+            let next = after_breaks(text, end).and_then(|after| text.get(after));
+            let is_possible = |one: u8, two: Option<&u8>| match two {
+                Some(two) => {
+                    let (word, bit) = pair_bit(one, *two);
+                    self.folding_pairs[word] & bit != 0
+                }
+                None => true,
+            };
+            if is_possible(*last, next) {
+                self.folded_at(text, end - 1, end, &mut found);
+            }
+            for (back, pair) in near.windows(2).rev().enumerate().take_while(|(_, pair)| !is_break(pair[0])) {
+                if is_possible(pair[0], Some(&pair[1])) {
+                    self.folded_at(text, end - 2 - back, end, &mut found);
+                }
+            }
+        }
+    }
+
+    fn folded_at(&self, text: &[u8], start: usize, end: usize, found: &mut impl FnMut(usize, u32)) {
+        let letters = &text[start..end];
+        let first = self.folding.partition_point(|at| *self.get(*at).bytes < *letters);
+        let alike = self.folding[first..].iter().take_while(|at| self.get(**at).bytes.starts_with(letters));
+        alike.for_each(|at| found(start, *at));
     }
 
     pub fn get(&self, at: u32) -> &Needle {
@@ -118,7 +178,7 @@ impl Needles {
 
     /// Where a literal begins whose letters at `offset` stand at `at`; breaks of wrapped lines between are passed over.
     pub fn beginning(&self, text: &[u8], at: usize, needle: &Needle, offset: usize) -> Option<usize> {
-        if !needle.wraps {
+        if needle.breaks != Breaks::Wrapped {
             return at.checked_sub(offset);
         }
         let mut at = at;
@@ -135,7 +195,10 @@ impl Needles {
         if rest[..common] == needle.bytes[..common] {
             return if common == needle.bytes.len() { Reach::Whole(start + common) } else { Reach::Partly(common) };
         }
-        if needle.wraps { wrapped(text, start, &needle.bytes) } else { Reach::No }
+        match needle.breaks {
+            Breaks::Never => Reach::No,
+            breaks => broken(text, start, &needle.bytes, breaks),
+        }
     }
 
     /// The first place from which on the end of `text` may become a literal that the table has not noticed yet.
@@ -180,11 +243,13 @@ impl Needles {
             .iter()
             .map(|at| self.get(*at))
             .take_while(|needle| needle.bytes.starts_with(letters))
-            .any(|needle| !(needle.starts_word && in_word) && (!wrapping || needle.wraps))
+            .any(|needle| !(needle.starts_word && in_word) && (!wrapping || needle.breaks == Breaks::Wrapped))
     }
 }
 
-/// One branch for eight places: looks into the tables cost less than a wrong guess of where to go on.
+/// One branch for eight places: looks into the tables cost less than a wrong guess of where to go on. By itself, so that
+/// all it needs stays in registers.
+#[inline(never)]
 fn places(text: &[u8], from: usize, first: &Pairs, second: &Pairs, mut found: impl FnMut(usize)) {
     let mut at = from;
     while let Some(bytes) = text.get(at..).and_then(|rest| rest.first_chunk::<BYTES>()) {
@@ -276,7 +341,7 @@ fn enter(entries: &mut Vec<Entry>, at: u32, needle: &Needle) {
         }
         return;
     }
-    if needle.wraps && bytes.len() >= 2 * GRAM {
+    if needle.breaks == Breaks::Wrapped && bytes.len() >= 2 * GRAM {
         // Wherever a line breaks, one of the two is whole.
         entries.push(Entry { gram: gram(0), needle: at, offset: 0, starts_word });
         entries.push(Entry { gram: gram(GRAM), needle: at, offset: GRAM as u8, starts_word });
@@ -300,12 +365,19 @@ fn rarity(letter: u8) -> u32 {
     }
 }
 
-/// Compares letter by letter, where wrapped lines may break in between.
-fn wrapped(text: &[u8], start: usize, bytes: &[u8]) -> Reach {
+/// Compares letter by letter, where lines may break in between.
+fn broken(text: &[u8], start: usize, bytes: &[u8], breaks: Breaks) -> Reach {
     let mut at = start;
     for (count, letter) in bytes.iter().enumerate() {
         if count > 0 {
-            match after_break(text, at) {
+            let after = match (breaks, text.get(at)) {
+                // Most letters are what they should be.
+                (_, Some(other)) if other == letter => Some(at),
+                (Breaks::Anywhere, Some(other)) if is_break(*other) => after_breaks(text, at),
+                (Breaks::Wrapped, _) => after_break(text, at),
+                _ => Some(at),
+            };
+            match after {
                 Some(after) => at = after,
                 // The break itself is not whole yet.
                 None => return Reach::Partly(count),
@@ -318,6 +390,24 @@ fn wrapped(text: &[u8], start: usize, bytes: &[u8]) -> Reach {
         }
     }
     Reach::Whole(at)
+}
+
+/// The place after all line ends and spaces at `at`, of which there are a few; `None` if the end of the text comes first.
+fn after_breaks(text: &[u8], at: usize) -> Option<usize> {
+    let rest = &text[at..];
+    let space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let count = rest.iter().take(INDENT).take_while(space).count();
+    (count < rest.len() || count == INDENT).then_some(at + count)
+}
+
+/// Where the bit of a pair of letters is.
+fn pair_bit(one: u8, two: u8) -> (usize, u64) {
+    let pair = usize::from(one) << 8 | usize::from(two);
+    (pair >> 6, 1 << (pair & 63))
+}
+
+fn is_break(letter: u8) -> bool {
+    matches!(letter, b'\n' | b'\r')
 }
 
 /// The place after a break of a wrapped line at `at`, or `at`; `None` if the end of the text comes first.

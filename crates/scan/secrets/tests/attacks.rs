@@ -184,7 +184,7 @@ fn a_private_key_loses_its_body_and_nothing_after_it() {
     let (out, _) = redacted(&Values::new(), Some(&formats), format!("a\n{key}done in 3 s\n").as_bytes());
     assert_eq!(
         out,
-        "a\n-----BEGIN RSA PRIVATE KEY-----[redacted:private-key.rsa]-----END RSA PRIVATE KEY-----\ndone in 3 s\n"
+        "a\n-----BEGIN RSA PRIVATE KEY-----\n[redacted:private-key.rsa]\n-----END RSA PRIVATE KEY-----\ndone in 3 s\n"
     );
     let with_headers =
         key.replacen("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n", 1);

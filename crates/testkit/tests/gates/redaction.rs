@@ -18,6 +18,10 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_prompt_without_a_line_break_comes_out_at_once", prompt),
     ("a_project_can_not_turn_redaction_off", project),
     ("no_secret_is_kept_in_what_belljar_writes", kept),
+    ("a_known_value_does_not_come_out_between_paint_and_in_dumps", disguised),
+    ("a_command_that_has_a_secret_leaves_no_trace_of_it", remembered),
+    ("a_patch_shows_no_secret_unless_a_person_wants_it_exact", patch),
+    ("a_value_that_is_not_looked_for_is_named", unguarded),
 ];
 
 const NAME: &str = "DEPLOY_TOKEN";
@@ -197,6 +201,116 @@ fn kept(who: Who) -> Result<(), String> {
     match files {
         0 => Err("the control failed: nothing was written".to_owned()),
         _ => Ok(()),
+    }
+}
+
+fn disguised(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let ways = [
+        "import sys; sys.stdout.write('\\x1b[31m'.join(V))",
+        "import sys; sys.stdout.write('\\u200b'.join(V))",
+        "import sys; sys.stdout.write(''.join(c + '\\b' + c for c in V))",
+        "import sys; sys.stdout.write('\\r'.join(V))",
+        "import sys; sys.stdout.write('\\n'.join(V))",
+        "import sys; sys.stdout.buffer.write(V.encode('utf-16-le'))",
+        "import sys; sys.stdout.buffer.write(V.encode('utf-16-be'))",
+        "import sys; sys.stdout.write(V[::-1])",
+        "import sys\nfor at in range(0, len(V), 16): sys.stdout.write('%08x: %s\\n' % (at, V[at:at+16].encode().hex(' ')))",
+    ];
+    for way in ways {
+        let script = way.replace('V', &format!("'{VALUE}'"));
+        let plain = python(&desk, &script, false)?.out;
+        let middle = &plain[plain.len() / 3..plain.len() * 2 / 3];
+        taken_out(&desk, &script, middle).map_err(|error| format!("{way}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Every file that belljar keeps, but for what the sandbox itself wrote.
+fn nowhere_in_state(desk: &Desk, traces: &[&str]) -> Result<(), String> {
+    let mut files = 0;
+    let mut folders = vec![desk.project.state.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|error| error.to_string())?.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            files += 1;
+            if let Some(trace) = traces.iter().find(|trace| holds(&path, trace.as_bytes())) {
+                return Err(format!("{trace} is in {}", path.display()));
+            }
+        }
+    }
+    if files == 0 { Err("the control failed: nothing was written".to_owned()) } else { Ok(()) }
+}
+
+fn remembered(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let key = ["AKIA", "QYLPMN5HHHFPZAM2"].concat();
+    // The value in base64 and backwards.
+    let (encoded, turned) = ("c2V2ZW4tYmVsbHMtdW5kZXItOS1nbGFzc2Vz", "sessalg-9-rednu-slleb-neves");
+    let line = format!("echo mark > made; : {VALUE} {key} {encoded} {turned}");
+    let mut said = Vec::new();
+    for arguments in [
+        vec!["run", "--json", "--", "sh", "-c", &line],
+        vec!["run", "--", "no-such-program", &line],
+        vec!["ps", "--json"],
+        vec!["ps"],
+        vec!["show"],
+        vec!["scan", "--json", "."],
+        vec!["check", "--", "sh", "-c", &line],
+    ] {
+        let one = Said::of_command(desk.project.command(arguments.iter().copied()).env(NAME, VALUE))?;
+        said.push(format!("{}{}", String::from_utf8_lossy(&one.out), one.error));
+    }
+    if !said[0].contains("\"exit\":0") || !said.iter().any(|text| text.contains("[redacted:DEPLOY_TOKEN]")) {
+        return Err(format!("the control failed: {said:?}"));
+    }
+    let traces = [VALUE, key.as_str(), encoded, turned];
+    if let Some((text, trace)) =
+        said.iter().find_map(|text| Some((text, traces.iter().find(|trace| text.contains(**trace))?)))
+    {
+        return Err(format!("{trace} was said: {text}"));
+    }
+    nowhere_in_state(&desk, &traces)
+}
+
+fn patch(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let line = format!("printf 'a\\nkey {VALUE}\\nb\\n' > made");
+    desk.expect(&["run", "--", "sh", "-c", &line], 0, "")?;
+    let shown = |arguments: &[&str], agent: bool| {
+        let mut command = desk.project.command(arguments.iter().copied());
+        command.env(NAME, VALUE);
+        if agent {
+            command.env("CLAUDECODE", "1");
+        }
+        Said::of_command(&mut command)
+    };
+    let told = shown(&["diff", "-p"], true)?;
+    let text = String::from_utf8_lossy(&told.out).into_owned();
+    if text.contains(VALUE) || !text.contains("+key [redacted:DEPLOY_TOKEN]\n+b\n") || !told.error.contains("--exact") {
+        return Err(format!("{told:?}"));
+    }
+    let exact = shown(&["diff", "-p", "--exact"], false)?;
+    let refused = shown(&["diff", "-p", "--exact"], true)?;
+    match String::from_utf8_lossy(&exact.out).contains(VALUE) && refused.code != Some(0) && refused.out.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{exact:?} {refused:?}")),
+    }
+}
+
+fn unguarded(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let run = |flag: &str| Said::of_command(desk.project.command(["run", flag, "--", "true"]).env("DB_PASS", "ab9x"));
+    let json = run("--json")?.error;
+    let told = json.contains("\"unguarded\":[{\"variable\":\"DB_PASS\"") && !json.contains("ab9x");
+    let plain = Said::of_command(desk.project.command(["run", "--", "true"]).env("DB_PASS", "ab9x"))?.error;
+    match told && plain.contains("DB_PASS") && !plain.contains("ab9x") {
+        true => Ok(()),
+        false => Err(format!("{json} {plain}")),
     }
 }
 

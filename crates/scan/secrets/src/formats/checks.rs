@@ -32,7 +32,7 @@ pub(super) fn entropy(secret: &[u8]) -> f64 {
 /// Words that stand in examples. Long enough to be in no token by chance.
 const WORDS: &[&str] = &[
     "example", "placeholder", "changeme", "change_me", "change-me", "redacted", "your_", "your-", "yourapi",
-    "yourtoken", "insert_", "notreal", "not_a_real", "not-a-real", "not_real", "dummy", "xxxx", "****", "....",
+    "yourtoken", "insert_", "notreal", "not_a_real", "not-a-real", "not_real", "dummy", "xxxx", "****", "...",
     "qwerty", "testtest", "tokenhere", "keyhere", "_here", "-here", "fakefake", "foobar",
 ];
 
@@ -125,12 +125,51 @@ fn is_password(secret: &[u8]) -> bool {
         "key", "value", "foo", "bar", "user:password", "username:password", "user:pass", "credentials", "hidden",
         "masked",
     ];
-    let small = secret.to_ascii_lowercase();
-    !COMMON.iter().any(|word| word.as_bytes() == small)
+    // A common one is common however it is dressed up: in quotes, for an address, with digits for letters.
+    let small = decoded(secret).trim_ascii().to_ascii_lowercase();
+    let bare: Vec<u8> = small.iter().filter(|letter| !b"\"'`),;]}".contains(letter)).copied().collect();
+    let read: Vec<u8> = small.iter().filter_map(|letter| as_read(*letter)).collect();
+    let is_common = |text: &[u8]| COMMON.iter().any(|word| word.as_bytes() == text);
+    let is_twice = small.len() > 4 && read.len().is_multiple_of(2) && read[..read.len() / 2] == read[read.len() / 2..];
+    !is_common(&small)
+        && !is_common(&bare)
+        && !(is_twice && is_common(&read[..read.len() / 2]))
+        && memchr::memmem::find(&read, b"password").is_none()
         && !matches!(secret.first(), Some(b'$' | b'<' | b'{' | b'%' | b'*' | b'[' | b'(' | b'&' | b'@' | b'#'))
         && memchr::memmem::find(secret, b"()").is_none()
-        && memchr::memmem::find(&small, b"password").is_none()
         && memchr::memmem::find(&small, b"secret").is_none()
+}
+
+/// `pa%2Fss` as `pa/ss`.
+fn decoded(secret: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(secret.len());
+    let mut rest = secret;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(letter) => {
+                out.push(letter);
+                rest = &rest[3..];
+            }
+            None => {
+                out.push(*first);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+/// The letter that a digit or sign is read as in a password; nothing for what stands between letters.
+fn as_read(letter: u8) -> Option<u8> {
+    match letter {
+        b'4' | b'@' => Some(b'a'),
+        b'0' => Some(b'o'),
+        b'3' => Some(b'e'),
+        b'5' | b'$' => Some(b's'),
+        b'1' | b'!' => Some(b'i'),
+        letter => letter.is_ascii_alphanumeric().then_some(letter),
+    }
 }
 
 /// Letters and digits mixed as no word of a language or a program is.
@@ -139,7 +178,56 @@ fn is_mixed(secret: &[u8]) -> bool {
     let changes = secret.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
     let cases = secret.len() >= 16 && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
     let is_mixed = changes >= 3 || (changes >= 2 && cases);
-    has(u8::is_ascii_alphabetic) && is_mixed && !is_hash_or_uuid(secret) && !is_path(secret) && !is_words(secret)
+    has(u8::is_ascii_alphabetic)
+        && is_mixed
+        && !is_hash_or_uuid(secret)
+        && !is_path(secret)
+        && !is_words(secret)
+        && !is_name(secret)
+        && !is_time(secret)
+        && !is_address(secret)
+}
+
+/// `V1LocalObjectReference`, `oauth2client.Credentials`, `MSV1_0_KEY`: names in programs, with few digits in them.
+fn is_name(secret: &[u8]) -> bool {
+    let digits = secret.iter().filter(|letter| letter.is_ascii_digit()).count();
+    let is_plain = secret.iter().all(|letter| letter.is_ascii_alphanumeric() || b"_.:-[]".contains(letter));
+    if !is_plain || digits > 4 || digits * 5 > secret.len() {
+        return false;
+    }
+    // Words begin after what is no letter, with a capital after a small letter, and with the last capital of several.
+    let letter = |at: Option<usize>| at.and_then(|at| secret.get(at)).filter(|letter| letter.is_ascii_alphabetic());
+    let begins = |at: &usize| match (letter(at.checked_sub(1)), letter(Some(*at)), letter(Some(at + 1))) {
+        (_, None, _) => false,
+        (None, Some(_), _) => true,
+        (Some(before), Some(this), after) => {
+            let is_capital = this.is_ascii_uppercase();
+            is_capital && (before.is_ascii_lowercase() || after.is_some_and(u8::is_ascii_lowercase))
+        }
+    };
+    let words = (0..secret.len()).filter(begins).count();
+    let letters = secret.iter().filter(|letter| letter.is_ascii_alphabetic()).count();
+    words >= 2 && letters >= 4 * words
+}
+
+/// `2016-09-08T21:47:36Z`
+fn is_time(secret: &[u8]) -> bool {
+    secret.iter().all(|letter| letter.is_ascii_digit() || b"TZ:.+- ".contains(letter))
+}
+
+/// An address with nothing handed over in it.
+fn is_address(secret: &[u8]) -> bool {
+    (secret.starts_with(b"http://") || secret.starts_with(b"https://"))
+        && !secret.iter().any(|letter| matches!(letter, b'?' | b'@' | b'#'))
+}
+
+/// Names that end before the word `token` and say that it is where a list goes on.
+pub(super) fn is_of_a_page(before: &[u8]) -> bool {
+    const NAMES: &[&str] = &["next", "page", "continuation", "cursor", "resume", "sync", "previous", "prev", "marker"];
+    let small = before.to_ascii_lowercase();
+    let name = small.strip_suffix(b"_").or_else(|| small.strip_suffix(b"-"));
+    let name = name.or_else(|| small.strip_suffix(b" ")).unwrap_or(&small);
+    NAMES.iter().any(|word| name.ends_with(word.as_bytes()))
 }
 
 /// Sums of files and names of objects have the form of keys, and stand everywhere.

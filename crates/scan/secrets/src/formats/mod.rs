@@ -258,6 +258,10 @@ impl Format {
                 return None;
             }
         }
+        let is_generic_token = self.lead > 0 && self.id.starts_with("generic.token");
+        if is_generic_token && checks::is_of_a_page(&text[at.saturating_sub(16)..at]) {
+            return None;
+        }
         let input = Input::new(&text[..end]).span(at..end).anchored(Anchored::Yes);
         let (start, end) = match compiled.group {
             None => {

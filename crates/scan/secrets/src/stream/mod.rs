@@ -10,7 +10,7 @@ mod cluster;
 use std::sync::Arc;
 
 use crate::formats::{BEFORE, Format, Formats};
-use crate::needles::{Needle, Needles, Reach, UNNOTICED, WRAPPED};
+use crate::needles::{Breaks, Needle, Needles, Reach, UNNOTICED, WRAPPED};
 use crate::values::{SHORTEST, Values};
 use block::Block;
 use cluster::{Cluster, Extension, Interval};
@@ -55,6 +55,8 @@ pub(crate) struct Stream {
     /// Up to here literals were looked for, and up to here everything is given out or left out.
     scanned: usize,
     cursor: usize,
+    /// Up to here ends of lines were looked at.
+    folded: usize,
     pending: Vec<Pending>,
     hits: Vec<(usize, u32, usize)>,
     intervals: Vec<Interval>,
@@ -87,7 +89,7 @@ impl Index {
             let tag = tags.len() as u32;
             tags.push(Tag::Value { name: form.name, open_end: form.open_end });
             let bytes = form.bytes.clone().into_boxed_slice();
-            list.push(Needle { bytes, wraps: form.wraps, tag, held: true, starts_word: false });
+            list.push(Needle { bytes, breaks: form.breaks, tag, held: true, starts_word: false });
         }
         for (at, format) in formats.iter().flat_map(|formats| formats.iter()).enumerate() {
             let tag = tags.len() as u32;
@@ -95,7 +97,7 @@ impl Index {
             for word in &format.keywords {
                 list.push(Needle {
                     bytes: word.as_bytes().into(),
-                    wraps: false,
+                    breaks: Breaks::Never,
                     tag,
                     held: !format.has_lead(),
                     starts_word: format.starts_word(),
@@ -117,6 +119,20 @@ impl Index {
         }
     }
 
+    /// Nothing is looked for.
+    pub fn is_empty(&self) -> bool {
+        self.tags.is_empty()
+    }
+
+    /// Which of two that overlap gives the name: the lower one.
+    pub fn precedence(&self, label: Label, length: u64) -> (u8, u64, Label) {
+        let rank = match label {
+            Label::Value(_) => 0,
+            Label::Format(format) => self.format(format).map_or(u8::MAX, |format| format.rank),
+        };
+        (rank, u64::MAX - length, label)
+    }
+
     pub fn format(&self, at: u32) -> Option<&Format> {
         self.formats.as_ref().and_then(|formats| formats.get(at as usize))
     }
@@ -130,6 +146,7 @@ impl Stream {
             base: 0,
             scanned: 0,
             cursor: 0,
+            folded: 0,
             pending: Vec::new(),
             hits: Vec::new(),
             intervals: Vec::new(),
@@ -150,11 +167,6 @@ impl Stream {
         let new = self.buffer.len();
         self.work(new, true, sink);
         *self = Stream::new(Arc::clone(&self.index));
-    }
-
-    /// How many bytes wait.
-    pub fn held(&self) -> usize {
-        self.buffer.len().saturating_sub(self.cursor)
     }
 
     pub fn index(&self) -> &Arc<Index> {
@@ -194,6 +206,8 @@ impl Stream {
     fn look_for_literals(&mut self, last: bool) {
         let mut hits = std::mem::take(&mut self.hits);
         self.index.needles.each(&self.buffer, self.scanned, |at, needle, offset| hits.push((at, needle, offset)));
+        self.index.needles.each_folded(&self.buffer, self.folded, |start, needle| hits.push((start, needle, 0)));
+        self.folded = self.buffer.len();
         self.scanned = (self.buffer.len() + 1).saturating_sub(crate::needles::GRAM).max(self.scanned);
         for (at, number, offset) in hits.drain(..) {
             let needle = self.index.needles.get(number);
@@ -332,6 +346,7 @@ impl Stream {
         self.base += gone as u64;
         self.scanned -= gone;
         self.cursor -= gone;
+        self.folded -= gone;
         for pending in &mut self.pending {
             pending.start -= gone;
             pending.hold = pending.hold.map(|hold| if hold == usize::MAX { hold } else { hold.saturating_sub(gone) });

@@ -1,6 +1,8 @@
-//! The forms in which programs print a value: plain, base64 wherever it begins in it, hex, for URLs, JSON, HTML, shells.
+//! The forms in which programs print a value: plain, base64 wherever it begins in it, hex and other numbers, for URLs,
+//! JSON, HTML, shells; backwards, and spaced out.
 
 use super::Form;
+use crate::needles::Breaks;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
@@ -8,10 +10,11 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 const SHORTEST: usize = 6;
 
 pub(super) fn of(value: &[u8], name: u32) -> Vec<Form> {
-    let mut forms: Vec<Form> = vec![Form { bytes: value.to_vec(), name, open_end: false, wraps: false }];
+    let mut forms: Vec<Form> = vec![Form { bytes: value.to_vec(), name, open_end: false, breaks: Breaks::Anywhere }];
     let mut add = |bytes: Vec<u8>, open_end: bool, wraps: bool| {
+        let breaks = if wraps { Breaks::Wrapped } else { Breaks::Never };
         if bytes.len() >= SHORTEST && !forms.iter().any(|known| known.bytes == bytes) {
-            forms.push(Form { bytes, name, open_end, wraps });
+            forms.push(Form { bytes, name, open_end, breaks });
         }
     };
     for text in [STANDARD_NO_PAD.encode(value), URL_SAFE_NO_PAD.encode(value)] {
@@ -27,12 +30,21 @@ pub(super) fn of(value: &[u8], name: u32) -> Vec<Form> {
             value.iter().map(|byte| if capital { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect();
         parts.join(between).into_bytes()
     };
-    add(hex("", false), false, false);
-    add(hex("", true), false, false);
+    // `xxd -p` and many hashes' tools break lines.
+    add(hex("", false), false, true);
+    add(hex("", true), false, true);
     add(hex(":", false), false, false);
     add(hex(":", true), false, false);
     add(hex(" ", false), false, false);
+    add(hex(" ", true), false, false);
     add(hex("\\x", false), false, false);
+    add(hex(", 0x", false), false, false);
+    // As lists of numbers, and in the wrong order or spaced out, which a reader puts right at once.
+    let decimals: Vec<String> = value.iter().map(u8::to_string).collect();
+    add(decimals.join(", ").into_bytes(), false, false);
+    add(value.iter().rev().copied().collect(), false, false);
+    let spaced: Vec<u8> = value.iter().flat_map(|byte| [*byte, b' ']).collect();
+    add(spaced[..spaced.len().saturating_sub(1)].to_vec(), false, false);
     for capital in [true, false] {
         add(percent(value, capital, is_unreserved), false, false);
         // As JavaScript does: these stay.

@@ -4,6 +4,8 @@ mod encodings;
 
 use std::fmt;
 
+use crate::needles::Breaks;
+
 /// Shorter values occur in ordinary text by chance.
 pub const SHORTEST: usize = 8;
 /// Whoever insists may have these redacted too.
@@ -43,7 +45,7 @@ pub(crate) struct Form {
     pub name: u32,
     /// Base64 without the letter at its end that depends on what follows.
     pub open_end: bool,
-    pub wraps: bool,
+    pub breaks: Breaks,
 }
 
 impl fmt::Debug for Values {
