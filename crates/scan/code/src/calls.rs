@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use tree_sitter::Node;
-
 use crate::evaluate::{Evaluator, Hit, Piece};
-use crate::grammar::{Role, field};
+use crate::grammar::Role;
 use crate::limits::{FINDINGS, PIECES};
 use crate::rule::Kind;
 use crate::rules::{Entry, Which};
+use crate::tree::{Node, field};
 use crate::value::{FILE, Item, Labels, Value, WRITTEN, bounded};
 use crate::{Language, bound, fold, names};
 
@@ -36,20 +35,18 @@ fn one_variable(labels: Labels, name: &str) -> Labels {
 impl<'t> Evaluator<'_, 't> {
     /// A node that calls something.
     pub fn call(&mut self, node: Node<'t>, from: usize, role: Role) -> Value {
-        let fields = &self.grammar.fields;
-        let is = |field: u16, places: &[usize]| field != 0 && places.iter().any(|place| fields[*place] == field);
         let (mut function, mut receiver, mut method, mut arguments) = (None, None, None, None);
         for (place, entry) in self.entries(from).iter().enumerate() {
             if entry.role == Role::Arguments {
                 arguments = Some(place);
-            } else if is(entry.field, &[field::FUNCTION, field::CONSTRUCTOR, field::MACRO]) {
-                function = Some(place);
-            } else if is(entry.field, &[field::RECEIVER, field::OBJECT, field::SCOPE]) {
-                receiver = Some(place);
-            } else if is(entry.field, &[field::METHOD, field::NAME]) {
-                method = Some(place);
-            } else if place == 0 {
-                function = Some(place);
+                continue;
+            }
+            match entry.field {
+                field::FUNCTION | field::CONSTRUCTOR | field::MACRO => function = Some(place),
+                field::RECEIVER | field::OBJECT | field::SCOPE => receiver = Some(place),
+                field::METHOD | field::NAME => method = Some(place),
+                _ if place == 0 => function = Some(place),
+                _ => {}
             }
         }
         let entries = self.entries(from);
@@ -118,8 +115,8 @@ impl<'t> Evaluator<'_, 't> {
 
     /// `object.method`: the value of the object, as far as it was kept.
     fn receiver_of(&mut self, node: Node<'t>, labels: Labels) -> Value {
-        let is_member = self.grammar.role(node.kind_id()) == Role::Member && node.kind() != "scoped_identifier";
-        let Some(object) = node.named_child(0).filter(|_| is_member) else {
+        let is_member = node.role() == Role::Member && node.kind() != "scoped_identifier";
+        let Some(object) = node.first().filter(|_| is_member) else {
             return Value { labels, ..Value::default() };
         };
         match self.members.remove(&node.id()) {
@@ -262,12 +259,10 @@ impl<'t> Evaluator<'_, 't> {
         let entries = self.entries(from);
         let Some(first) = entries.first() else { return Value::default() };
         let object = first.value.clone();
-        let fields = &self.grammar.fields;
         let last = [field::ATTRIBUTE, field::PROPERTY, field::FIELD, field::NAME]
             .into_iter()
-            .filter(|place| fields[*place] != 0)
-            .find_map(|place| node.child_by_field_id(fields[place]));
-        let Some(last) = last.or_else(|| node.named_child(node.named_child_count().saturating_sub(1) as u32)) else {
+            .find_map(|field| node.part(field));
+        let Some(last) = last.or_else(|| node.children().last()) else {
             return object;
         };
         let member = self.text_of(last).to_owned();

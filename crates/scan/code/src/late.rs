@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use tree_sitter::Node;
-
 use crate::evaluate::{Evaluator, Piece};
 use crate::grammar::Role;
+use crate::tree::{Node, field};
 use crate::value::{Item, Labels, Value};
 use crate::{Language, bound, fold, names};
 
@@ -222,8 +221,7 @@ impl<'t> Evaluator<'_, 't> {
         let labels = made.labels;
         *made = Value { name: Some(Rc::from("std.process.Command.new()")), ..Value::of_items(words) }.labelled(labels);
         // `command.arg(…);` changes the command itself.
-        if let Some(object) =
-            node.child_by_field_name("function").and_then(|function| function.child_by_field_name("value"))
+        if let Some(object) = node.part(field::FUNCTION).and_then(|function| function.part(field::VALUE))
             && object.kind() == "identifier"
         {
             self.set(self.text_of(object), made.clone());

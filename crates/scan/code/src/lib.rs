@@ -33,13 +33,16 @@ mod load;
 pub mod manifest;
 mod names;
 mod one_liners;
+mod parse;
 mod payload;
+mod readers;
 mod rule;
 mod rules;
 mod saved;
 mod scan;
 mod scopes;
 mod text;
+mod tree;
 mod value;
 mod wanted;
 

@@ -1,0 +1,112 @@
+//! Readers of our own for languages that are scanned most: many times as fast as a parser that must understand anything.
+//!
+//! A reader takes only what is plainly its language, all of it, and makes the very tree that the parser would make
+//! (`tests::a_reader_sees_what_the_parser_sees`). Where it stumbles, it says nothing and the parser is asked: what is
+//! wrong, odd or nested too deeply costs more, and loses nothing.
+
+mod python;
+
+use crate::Language;
+use crate::tree::Tree;
+
+/// `None` for what is not plain, and for languages without a reader.
+pub(crate) fn read(bytes: &[u8], language: Language) -> Option<Tree> {
+    match language {
+        Language::Python => python::read(bytes),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::grammar::Role;
+    use crate::parse;
+    use crate::tree::Node;
+
+    /// A tree as it is walked: what nobody looks at is left out. And whether something in it is wrong.
+    fn walked(tree: &Tree, bytes: &[u8]) -> (String, bool) {
+        let (mut text, mut is_wrong) = (String::new(), false);
+        let mut todo: Vec<(Node<'_>, usize)> = tree.root().map(|root| (root, 0)).into_iter().collect();
+        while let Some((node, depth)) = todo.pop() {
+            // The parser takes `type(a).b = c` for a new type, and `*a()` for a call of `*a`.
+            is_wrong |= node.is_wrong() || node.kind() == "type_alias_statement";
+            is_wrong |= node.kind() == "list_splat" && node.field() != 0;
+            let role = node.role();
+            // Of a raw text of nothing but backslashes and quotes the parser sees no content.
+            let is_blind =
+                role == Role::Fragment && bytes[node.byte_range()].iter().all(|byte| b"\\\"'".contains(byte));
+            if role == Role::Skip || is_blind {
+                continue;
+            }
+            write!(text, "{:depth$}{} {}", "", node.kind(), node.field()).expect("text");
+            // Of what is plain only the parts matter, and blocks end where one likes.
+            match role {
+                Role::Plain | Role::Function | Role::Each => writeln!(text).expect("text"),
+                _ => writeln!(text, " {:?}", node.byte_range()).expect("text"),
+            }
+            let is_leaf = matches!(role, Role::Name | Role::Fragment | Role::Escape | Role::Quoted | Role::Number);
+            if !is_leaf {
+                let children: Vec<Node<'_>> = node.children().collect();
+                todo.extend(children.into_iter().rev().map(|child| (child, depth + 1)));
+            }
+        }
+        (text, is_wrong)
+    }
+
+    /// Was it read, and as the parser reads it?
+    fn compare(bytes: &[u8], language: Language) -> Result<bool, String> {
+        let Some(ours) = read(bytes, language) else { return Ok(false) };
+        let theirs = parse::parsed(bytes, language).expect("the parser is not stopped");
+        let ((ours, _), (theirs, is_wrong)) = (walked(&ours, bytes), walked(&theirs, bytes));
+        if is_wrong || ours == theirs {
+            return Ok(true);
+        }
+        let differs = ours.lines().zip(theirs.lines()).position(|(ours, theirs)| ours != theirs).unwrap_or(0);
+        let around = |text: &str| text.lines().skip(differs.saturating_sub(6)).take(12).collect::<Vec<_>>().join("\n");
+        Err(format!("ours\n{}\ntheirs\n{}", around(&ours), around(&theirs)))
+    }
+
+    fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+        let (mut todo, mut files) = (vec![folder.to_path_buf()], Vec::new());
+        while let Some(path) = todo.pop() {
+            for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    todo.push(path);
+                } else if path.extension().is_some_and(|found| extensions.iter().any(|known| found == *known)) {
+                    files.push(path);
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// `READ_FOLDER=/usr/lib/python3 cargo nextest run … a_reader_sees` compares all of a folder, too.
+    #[test]
+    fn a_reader_sees_what_the_parser_sees() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        let more = std::env::var_os("READ_FOLDER").map(PathBuf::from);
+        let mut unlike = Vec::new();
+        for folder in std::iter::once(corpus).chain(more) {
+            for (language, extensions) in [(Language::Python, ["py"])] {
+                let (mut read, mut all) = (0, 0);
+                for path in files(&folder, &extensions) {
+                    let bytes = std::fs::read(&path).expect("a file");
+                    all += 1;
+                    match compare(&bytes, language) {
+                        Ok(true) => read += 1,
+                        Ok(false) => eprintln!("not plain: {}", path.display()),
+                        Err(difference) => unlike.push(format!("{}\n{difference}", path.display())),
+                    }
+                }
+                assert!(all == 0 || read * 10 >= all * 9, "{}: only {read} of {all} are read", language.name());
+            }
+        }
+        assert!(unlike.is_empty(), "{} unlike\n{}", unlike.len(), unlike.join("\n"));
+    }
+}
