@@ -134,7 +134,8 @@ impl<'t> Evaluator<'_, 't> {
 
     /// A call of something with a known name: rules are asked, code within is kept for later.
     pub fn called_with(&mut self, name: &str, items: &[Item], node: Node<'_>, labels: Labels, base: &Value) -> Value {
-        let name = names::canonical(self.language, name).into_owned();
+        let name = names::canonical(self.language, name);
+        let name: &str = &name;
         let labels = match name.rsplit('.').next() {
             Some("get" | "fetch" | "pop" | "setdefault" | "getOrDefault" | "key?" | "has_key" | "getProperty") => {
                 one_variable(labels, items.first().and_then(|item| item.value.shown()).unwrap_or(""))
@@ -145,12 +146,12 @@ impl<'t> Evaluator<'_, 't> {
         self.fills(given | base.labels);
         let marked = self.given_saved(items, node);
         let mut known = Vec::new();
-        self.rules.of_name(self.language, "", &name, &mut known);
-        let mut back: Labels = if TELLS_NOTHING.contains(&name.as_str()) { 0 } else { given };
+        self.rules.of_name(self.language, "", name, &mut known);
+        let mut back: Labels = if TELLS_NOTHING.contains(&name) { 0 } else { given };
         for entry in known {
             match entry {
                 Entry::Rule(place) => {
-                    if !names::is_excepted(&name, &self.rules.rule(place).when.names)
+                    if !names::is_excepted(name, &self.rules.rule(place).when.names)
                         && bound::fits(self.rules, place, marked.as_deref().unwrap_or(items), base)
                     {
                         self.hit(place, node);
@@ -175,7 +176,7 @@ impl<'t> Evaluator<'_, 't> {
                 Entry::Runs(place) => self.runs(place, items, node),
             }
         }
-        if let Some(summary) = self.local(&name) {
+        if let Some(summary) = self.local(name) {
             let mut changed = false;
             for (place, item) in items.iter().enumerate().take(16) {
                 while summary.given.len() <= place {
@@ -354,9 +355,6 @@ impl<'t> Evaluator<'_, 't> {
     /// A name that nothing in this file stands for.
     pub fn read(&mut self, name: &str, node: Node<'_>) -> Value {
         let mut labels = 0;
-        if !self.rules.may_be_read(self.language, name) {
-            return Value::named(name);
-        }
         let mut known = Vec::new();
         self.rules.of_name(self.language, "read ", name, &mut known);
         for entry in known {
@@ -403,7 +401,9 @@ impl<'t> Evaluator<'_, 't> {
         let Some(bytes) = value.bytes().filter(|bytes| bytes.len() >= 4) else { return };
         if let Some(hints) = self.rules.hints(self.language, Kind::String) {
             let mut tried = Vec::new();
-            for found in hints.words.find_overlapping_iter(bytes).take(64) {
+            // A search for any of them is quicker than one for all.
+            let all = hints.words.is_match(bytes).then(|| hints.words.find_overlapping_iter(bytes).take(64));
+            for found in all.into_iter().flatten() {
                 let rule = hints.rules[found.pattern().as_usize()];
                 if !tried.contains(&rule) {
                     tried.push(rule);

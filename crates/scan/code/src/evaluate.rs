@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::grammar::Role;
+use crate::hash::{Keyed, NameSet, Names};
 use crate::limits::{DEEPEST, ROUNDS, TEXTS};
 use crate::rules::Rules;
 use crate::saved::Saved;
@@ -74,11 +75,13 @@ struct Frame {
 
 pub(crate) struct Evaluator<'a, 't> {
     pub source: &'a [u8],
+    /// The same, if all of it is text.
+    text: Option<&'a str>,
     pub language: Language,
     pub rules: &'a Rules,
     pub found: Evaluated,
-    pub scopes: Vec<HashMap<Rc<str>, Value>>,
-    pub functions: HashMap<Rc<str>, Summary>,
+    pub scopes: Vec<Names<Value>>,
+    pub functions: Names<Summary>,
     /// The functions we are within, by name.
     pub within: Vec<Rc<str>>,
     pub changed: bool,
@@ -86,37 +89,38 @@ pub(crate) struct Evaluator<'a, 't> {
     frames: Vec<Frame>,
     texts: usize,
     /// What names of the whole file came to stand for in the round before: functions may use them before they are set.
-    pub earlier: HashMap<Rc<str>, Value>,
+    pub earlier: Names<Value>,
     /// Names that functions used before anything was known of them.
-    pub missing: std::collections::HashSet<Rc<str>>,
+    pub missing: NameSet,
     /// The objects of members that were just looked at, by node: the call around one asks for it.
-    pub members: HashMap<u32, Value>,
+    pub members: HashMap<u32, Value, Keyed>,
     pub saved: Saved,
 }
 
 pub(crate) fn tree(source: &[u8], language: Language, rules: &Rules, tree: &Tree) -> Evaluated {
     let mut evaluator = Evaluator {
         source,
+        text: std::str::from_utf8(source).ok(),
         language,
         rules,
         found: Evaluated::default(),
-        scopes: vec![HashMap::new()],
-        functions: HashMap::new(),
+        scopes: vec![Names::default()],
+        functions: Names::default(),
         within: Vec::new(),
         changed: false,
         entries: Vec::new(),
         frames: Vec::new(),
         texts: 0,
-        earlier: HashMap::new(),
-        missing: std::collections::HashSet::new(),
-        members: HashMap::new(),
+        earlier: Names::default(),
+        missing: NameSet::default(),
+        members: HashMap::default(),
         saved: Saved::default(),
     };
     for _ in 0..ROUNDS {
         evaluator.changed = false;
         evaluator.found = Evaluated::default();
         evaluator.scopes.clear();
-        evaluator.scopes.push(HashMap::new());
+        evaluator.scopes.push(Names::default());
         evaluator.within.clear();
         evaluator.entries.clear();
         evaluator.frames.clear();
@@ -187,8 +191,7 @@ impl<'a, 't> Evaluator<'a, 't> {
         let raw = &self.source[node.byte_range()];
         match role {
             Role::Name => {
-                let text = self.text_of(node).to_owned();
-                self.look_up(&text, node)
+                self.look_up(self.text_of(node), node)
             }
             Role::This => Value::named("self"),
             Role::Number => number(raw).map_or_else(Value::default, Value::of_number),
@@ -331,7 +334,10 @@ impl<'a, 't> Evaluator<'a, 't> {
     }
 
     pub fn text_of(&self, node: Node<'_>) -> &'a str {
-        std::str::from_utf8(&self.source[node.byte_range()]).unwrap_or("?")
+        match self.text {
+            Some(text) => text.get(node.byte_range()).unwrap_or("?"),
+            None => std::str::from_utf8(&self.source[node.byte_range()]).unwrap_or("?"),
+        }
     }
 
     pub fn entries(&self, from: usize) -> &[Entry<'t>] {

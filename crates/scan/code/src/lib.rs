@@ -25,6 +25,7 @@ mod fold;
 mod found;
 mod grammar;
 mod grammars;
+mod hash;
 mod imports;
 mod language;
 mod late;

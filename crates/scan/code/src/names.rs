@@ -8,7 +8,7 @@ use crate::value::Labels;
 const INPUT: Labels = 1 << 6;
 
 pub(crate) fn canonical(language: Language, name: &str) -> Cow<'_, str> {
-    let mut name = match name.contains("::") || name.contains('\\') || name.contains("?.") || name.contains("node:") {
+    let mut name = match memchr::memchr3(b':', b'\\', b'?', name.as_bytes()).is_some() {
         true => Cow::Owned(name.replace("::", ".").replace('\\', ".").replace("?.", ".").replace("node:", "")),
         false => Cow::Borrowed(name),
     };

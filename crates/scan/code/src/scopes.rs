@@ -1,10 +1,10 @@
 //! Names and what they stand for: assignments, parameters, functions of the file.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::Language;
 use crate::evaluate::Evaluator;
+use crate::hash::Names;
 use crate::tree::{Node, field};
 use crate::value::{Item, Labels, NETWORK, SECRET, Value, bounded};
 
@@ -192,7 +192,7 @@ impl<'t> Evaluator<'_, 't> {
             }
         }
         self.within.push(name);
-        self.scopes.push(HashMap::new());
+        self.scopes.push(Names::default());
         if let Some(one) = node.part(field::PARAMETER) {
             let value = self.first_given();
             self.bind(one, value);
