@@ -401,10 +401,8 @@ impl<'t> Evaluator<'_, 't> {
         let Some(bytes) = value.bytes().filter(|bytes| bytes.len() >= 4) else { return };
         if let Some(hints) = self.rules.hints(self.language, Kind::String) {
             let mut tried = Vec::new();
-            // A search for any of them is quicker than one for all.
-            let all = hints.words.is_match(bytes).then(|| hints.words.find_overlapping_iter(bytes).take(64));
-            for found in all.into_iter().flatten() {
-                let rule = hints.rules[found.pattern().as_usize()];
+            for found in hints.words.within(bytes).take(64) {
+                let rule = hints.rules[found.word];
                 if !tried.contains(&rule) {
                     tried.push(rule);
                     if self.rules.fits(rule, Which::Text, bytes) && !self.excepted(rule, bytes) {

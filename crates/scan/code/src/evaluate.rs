@@ -190,9 +190,7 @@ impl<'a, 't> Evaluator<'a, 't> {
     fn leaf(&mut self, node: Node<'t>, role: Role) -> Value {
         let raw = &self.source[node.byte_range()];
         match role {
-            Role::Name => {
-                self.look_up(self.text_of(node), node)
-            }
+            Role::Name => self.look_up(self.text_of(node), node),
             Role::This => Value::named("self"),
             Role::Number => number(raw).map_or_else(Value::default, Value::of_number),
             Role::Quoted => {

@@ -46,6 +46,7 @@ mod text;
 mod tree;
 mod value;
 mod wanted;
+mod words;
 
 /// Libraries ask the system some things once, such as how many processors there are. Whoever will read in a child that
 /// can't ask has it asked before.

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use aho_corasick::AhoCorasick;
 use model::Severity;
 use regex::bytes::Regex;
 
 use crate::Language;
 use crate::file::{LANGUAGES, SKETCH, SKETCH_START, sketch_place, sketched};
 use crate::rule::{Kind, Origin, Rule, Runs, When};
+use crate::words::Words;
 
 /// What is known of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) enum Which {
 
 /// Words of which one must occur before a pattern over text is tried, and which rule each belongs to.
 pub(crate) struct Hints {
-    pub words: AhoCorasick,
+    pub words: Words,
     pub rules: Vec<u16>,
 }
 
@@ -227,8 +227,7 @@ impl Rules {
                 }
             }
         }
-        let words = AhoCorasick::builder().ascii_case_insensitive(true).build(&words).ok()?;
-        Some(Hints { words, rules })
+        (!words.is_empty()).then(|| Hints { words: Words::of(words, true), rules })
     }
 }
 

@@ -156,6 +156,15 @@ impl<'t> Node<'t> {
     }
 }
 
+/// Which parts of a node turn with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    None,
+    First,
+    Last,
+    All,
+}
+
 /// A tree that grows from its leaves: what is finished waits for the node around it.
 pub(crate) struct Growing {
     records: Vec<Record>,
@@ -214,31 +223,38 @@ impl Growing {
         self.waiting.get(mark).and_then(|at| self.records.get(*at as usize)).map(|record| record.kind)
     }
 
-    /// Turns what waits at `mark` into something else: `turn` says what each kind becomes, and whether its parts turn,
+    /// Turns what waits at `mark` into something else: `turn` says what each kind becomes, and which of its parts turn,
     /// too; `None` where it can't.
-    pub fn turn(&mut self, mark: usize, turn: impl Fn(u16) -> Option<(u16, bool)>) -> Option<()> {
-        let top = *self.waiting.get(mark)?;
-        let mut at = top;
-        loop {
+    pub fn turn(&mut self, mark: usize, turn: impl Fn(u16) -> Option<(u16, Parts)>) -> Option<()> {
+        let mut todo = vec![*self.waiting.get(mark)?];
+        while let Some(at) = todo.pop() {
             let record = self.records.get_mut(at as usize)?;
-            let (kind, goes_on) = turn(record.kind)?;
+            let (kind, parts) = turn(record.kind)?;
             record.kind = kind;
-            if goes_on && record.first != NONE {
-                at = record.first;
-                continue;
-            }
-            loop {
-                if at == top {
-                    return Some(());
+            let mut part = if parts == Parts::None { NONE } else { record.first };
+            while part != NONE {
+                let next = self.records.get(part as usize)?.next;
+                if parts != Parts::Last || next == NONE {
+                    todo.push(part);
                 }
-                let record = self.records.get(at as usize)?;
-                if record.next != NONE {
-                    at = record.next;
-                    break;
-                }
-                at = record.parent;
+                part = if parts == Parts::First { NONE } else { next };
             }
         }
+        Some(())
+    }
+
+    /// Only the node itself becomes something else.
+    pub fn turn_one(&mut self, mark: usize, kind: u16) {
+        if let Some(record) = self.waiting_at(mark) {
+            record.kind = kind;
+        }
+    }
+
+    /// Has what waits at `mark` a part that is that field?
+    pub fn part_of(&self, mark: usize, field: u8) -> bool {
+        let record = |at: u32| self.records.get(at as usize);
+        let first = self.waiting.get(mark).and_then(|at| record(*at)).and_then(|found| record(found.first));
+        std::iter::successors(first, |part| record(part.next)).any(|part| part.field == field)
     }
 
     pub fn finish(self, kinds: Kinds) -> Option<Tree> {

@@ -3,7 +3,7 @@
 use super::Reader;
 use super::kinds::*;
 use super::tokens::{Token, Word};
-use crate::tree::field;
+use crate::tree::{Parts, field};
 
 const OR: u8 = 1;
 const AND: u8 = 2;
@@ -351,10 +351,10 @@ impl Reader<'_> {
     /// What was read as an expression is set.
     pub fn as_target(&mut self, mark: usize) -> Option<()> {
         self.grown.turn(mark, |kind| match kind {
-            IDENTIFIER | ATTRIBUTE | SUBSCRIPT => Some((kind, false)),
-            TUPLE | PARENTHESIZED => Some((TUPLE_PATTERN, true)),
-            LIST => Some((LIST_PATTERN, true)),
-            LIST_SPLAT => Some((LIST_SPLAT_PATTERN, true)),
+            IDENTIFIER | ATTRIBUTE | SUBSCRIPT => Some((kind, Parts::None)),
+            TUPLE | PARENTHESIZED => Some((TUPLE_PATTERN, Parts::All)),
+            LIST => Some((LIST_PATTERN, Parts::All)),
+            LIST_SPLAT => Some((LIST_SPLAT_PATTERN, Parts::All)),
             _ => None,
         })
     }

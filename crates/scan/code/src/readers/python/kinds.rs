@@ -2,17 +2,8 @@
 
 use crate::grammar::Role;
 use crate::grammars::python::KINDS;
+use crate::readers::{kinds, roles};
 use crate::tree::{Kinds, Names};
-
-macro_rules! kinds {
-    ($($constant:ident $name:literal)*) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        #[repr(u16)]
-        enum Number { $($constant),* }
-        $(pub const $constant: u16 = Number::$constant as u16;)*
-        const NAMES: &[&str] = &[$($name),*];
-    };
-}
 
 kinds! {
     MODULE "module" BLOCK "block" EXPRESSION_STATEMENT "expression_statement" ASSIGNMENT "assignment"
@@ -46,32 +37,4 @@ kinds! {
 pub const OURS: Kinds = Kinds { names: Names::Ours(NAMES), roles: &ROLES };
 
 /// Looked up when this is built: nothing of it costs a scan.
-static ROLES: [Role; NAMES.len()] = {
-    let mut roles = [Role::Plain; NAMES.len()];
-    let mut at = 0;
-    while at < NAMES.len() {
-        let mut known = 0;
-        while known < KINDS.len() {
-            if same(NAMES[at].as_bytes(), KINDS[known].0.as_bytes()) {
-                roles[at] = KINDS[known].1;
-            }
-            known += 1;
-        }
-        at += 1;
-    }
-    roles
-};
-
-const fn same(left: &[u8], right: &[u8]) -> bool {
-    if left.len() != right.len() {
-        return false;
-    }
-    let mut at = 0;
-    while at < left.len() {
-        if left[at] != right[at] {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
+static ROLES: [Role; NAMES.len()] = roles(NAMES, KINDS);
