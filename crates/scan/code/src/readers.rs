@@ -26,10 +26,16 @@ use kinds;
 /// `None` for what is not plain, and for languages without a reader.
 pub(crate) fn read(bytes: &[u8], language: Language) -> Option<Tree> {
     match language {
-        Language::Python => python::read(bytes),
-        Language::JavaScript => javascript::read(bytes),
+        Language::Python if has_plain_lines(bytes) => python::read(bytes),
+        Language::JavaScript if has_plain_lines(bytes) => javascript::read(bytes),
         _ => None,
     }
+}
+
+/// What ends a line for some readers and not for others, or ends a text, is for the parser.
+fn has_plain_lines(bytes: &[u8]) -> bool {
+    let is_plain = |at: usize| bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n');
+    memchr::memchr2_iter(0, b'\r', bytes).all(is_plain)
 }
 
 /// The roles of kinds, from the table that also serves the parser.
@@ -69,15 +75,19 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
+    use crate::limits::WRONG_SHARE;
     use crate::parse;
     use crate::tree::Node;
 
-    /// A tree as it is walked: what nobody looks at is left out. And whether something in it is wrong.
-    fn walked(tree: &Tree, bytes: &[u8]) -> (String, bool) {
-        let (mut text, mut is_wrong) = (String::new(), false);
+    /// A tree as it is walked: what nobody looks at is left out. And whether something in it is wrong, and how much.
+    fn walked(tree: &Tree, bytes: &[u8]) -> (String, bool, usize) {
+        let (mut text, mut is_wrong, mut wrong) = (String::new(), false, 0);
         let mut todo: Vec<(Node<'_>, usize)> = tree.root().map(|root| (root, 0)).into_iter().collect();
         while let Some((node, depth)) = todo.pop() {
             // The parser takes `type(a).b = c` for a new type, `*a()` for a call of `*a`, and `await (a)()` for one of `await`.
+            if node.is_wrong() {
+                wrong += node.byte_range().len().max(1);
+            }
             is_wrong |= match node.kind() {
                 "type_alias_statement" => true,
                 "list_splat" => node.field() != 0,
@@ -104,14 +114,17 @@ mod tests {
                 todo.extend(children.into_iter().rev().map(|child| (child, depth + 1)));
             }
         }
-        (text, is_wrong)
+        (text, is_wrong, wrong)
     }
 
     /// Was it read, and as the parser reads it?
     fn compare(bytes: &[u8], language: Language) -> Result<bool, String> {
         let Some(ours) = read(bytes, language) else { return Ok(false) };
         let theirs = parse::parsed(bytes, language).expect("the parser is not stopped");
-        let ((ours, _), (theirs, is_wrong)) = (walked(&ours, bytes), walked(&theirs, bytes));
+        let ((ours, ..), (theirs, is_wrong, wrong)) = (walked(&ours, bytes), walked(&theirs, bytes));
+        if wrong * 1000 > bytes.len() * WRONG_SHARE {
+            return Err(format!("{wrong} bytes of it are wrong"));
+        }
         if is_wrong || ours == theirs {
             return Ok(true);
         }
@@ -160,5 +173,50 @@ mod tests {
             }
         }
         assert!(unlike.is_empty(), "{} unlike\n{}", unlike.len(), unlike.join("\n"));
+    }
+
+    /// Files of the corpus in a language that is read.
+    fn corpus() -> Vec<(Language, Vec<u8>)> {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        let of = |language, extension| {
+            let read = move |path: PathBuf| (language, std::fs::read(path).expect("a file"));
+            files(&corpus, &[extension]).into_iter().map(read)
+        };
+        of(Language::Python, "py").chain(of(Language::JavaScript, "js")).collect()
+    }
+
+    /// One text made of two, cut, joined, doubled or with a letter changed.
+    fn changed(one: &[u8], other: &[u8], way: u8, from: usize, length: usize, letter: u8) -> Vec<u8> {
+        let from = from % (one.len() + 1);
+        let to = (from + length % 40).min(one.len());
+        let (before, within, after) = (&one[..from], &one[from..to], &one[to..]);
+        match way {
+            0 => [one, other].concat(),
+            1 => [before, other, after].concat(),
+            2 => [before, after].concat(),
+            3 => [before, within, within, after].concat(),
+            4 => [before, &[letter], after].concat(),
+            5 => [before, &[letter], within, after].concat(),
+            _ => before.to_vec(),
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn what_is_changed_is_seen_as_the_parser_sees_it(
+            (one, other) in (0..1000_usize, 0..1000_usize),
+            (way, from, length) in (0..7_u8, 0..100_000_usize, 0..1000_usize),
+            letter in proptest::sample::select(b"()[]{}<>.,:;=+-*/\\\"'`#@!?&|^%~$ \tabcxyz01_rfbu\0\r\x0c".to_vec()),
+        ) {
+            static CORPUS: std::sync::OnceLock<Vec<(Language, Vec<u8>)>> = std::sync::OnceLock::new();
+            let corpus = CORPUS.get_or_init(corpus);
+            let (language, one) = &corpus[one % corpus.len()];
+            let (_, other) = &corpus[other % corpus.len()];
+            let text = changed(one, other, way, from, length, letter);
+            let compared = compare(&text, *language);
+            assert!(compared.is_ok(), "{}\n{compared:?}", String::from_utf8_lossy(&text));
+        }
     }
 }

@@ -57,6 +57,13 @@ impl Words {
         begin(group)..begin(group + 1)
     }
 
+    fn is(&self, word: &[u8], stands: &[u8]) -> bool {
+        match self.ignores_case {
+            true => stands.eq_ignore_ascii_case(word),
+            false => stands == word,
+        }
+    }
+
     /// The groups that have a word that could begin with these bytes, which may be fewer at the end of a text.
     fn may_begin(&self, bytes: &[u8]) -> u64 {
         self.heads.iter().zip(bytes).fold(u64::MAX, |groups, (head, byte)| groups & head[usize::from(*byte)])
@@ -79,14 +86,12 @@ impl Iterator for Within<'_> {
         loop {
             for (word, place) in self.words.words.get(self.rest.clone()).unwrap_or(&[]) {
                 self.rest.start += 1;
-                let start = self.at - 1;
-                let Some(stands) = self.text.get(start..start + word.len()) else { continue };
-                let is_it = match self.words.ignores_case {
-                    true => stands.eq_ignore_ascii_case(word),
-                    false => stands == word,
-                };
-                if is_it {
-                    return Some(Found { word: *place, start, end: start + word.len() });
+                let (start, end) = (self.at - 1, self.at - 1 + word.len());
+                // The last letter first: it tells apart what begins alike, such as indentation from a line of spaces.
+                let ends_alike =
+                    self.text.get(end - 1).zip(word.last()).is_some_and(|(one, other)| (one ^ other) & !32 == 0);
+                if ends_alike && self.words.is(word, &self.text[start..end]) {
+                    return Some(Found { word: *place, start, end });
                 }
             }
             if self.groups != 0 {
