@@ -50,29 +50,28 @@ impl<'t> Evaluator<'_, 't> {
             }
         }
         let entries = self.entries(from);
-        let mut items: Vec<Item> = arguments
+        let items: Rc<Vec<Item>> = arguments
             .and_then(|place| entries.get(place))
             .and_then(|entry| entry.value.items.clone())
-            .map(|items| items.as_ref().clone())
             .unwrap_or_default();
         // `include $x`, `print $x`: the word itself is called with what follows.
         let is_word =
             self.language == Language::Php && role == Role::New && node.kind() != "object_creation_expression";
         if is_word {
-            items = entries.iter().map(|entry| Item { key: None, value: entry.value.clone() }).collect();
+            let items: Vec<Item> = entries.iter().map(|entry| Item { key: None, value: entry.value.clone() }).collect();
             let word = self.text_of(node).split(|letter: char| !letter.is_ascii_lowercase() && letter != '_').next();
             let word = word.unwrap_or("").to_owned();
             return self.called(&word, &items, node, 0);
         }
         // Blocks of Ruby are parts of the call, not arguments: what they give back is not followed.
-        let (name, labels, base) = match (function, receiver, method) {
+        let (name, labels, base): (Rc<str>, Labels, Value) = match (function, receiver, method) {
             (Some(function), ..) => {
                 let entry = &entries[function];
-                let mut name = entry.value.name().to_owned();
                 // A function called by its name in a text: `$f = "system"; $f($x)`.
-                if let (Language::Php, Some(text)) = (self.language, entry.value.exact()) {
-                    name = text.to_owned();
-                }
+                let name = match (self.language, entry.value.exact()) {
+                    (Language::Php, Some(text)) => Rc::from(text),
+                    _ => entry.value.shared_name(),
+                };
                 let (node, labels) = (entry.node, entry.value.labels);
                 (name, labels, self.receiver_of(node, labels))
             }
@@ -86,7 +85,7 @@ impl<'t> Evaluator<'_, 't> {
                     _ => called,
                 };
                 let (node, labels) = (member.node, value.labels);
-                let name = self.member(&value, &called, node).name().to_owned();
+                let name = self.member(&value, &called, node).shared_name();
                 (name, labels, value)
             }
             (None, None, Some(method)) => {
@@ -98,14 +97,14 @@ impl<'t> Evaluator<'_, 't> {
                         value = Value::named(&name);
                     }
                 }
-                (value.name().to_owned(), value.labels, Value::default())
+                (value.shared_name(), value.labels, Value::default())
             }
             (None, Some(receiver), None) => {
                 // Ruby: `x.()` or a bare receiver.
                 let value = entries[receiver].value.clone();
-                (value.name().to_owned(), value.labels, value)
+                (value.shared_name(), value.labels, value)
             }
-            _ => ("~".to_owned(), 0, Value::default()),
+            _ => (Rc::from("~"), 0, Value::default()),
         };
         let mut made = self.invoked(&name, &base, &items, node, labels);
         self.grown_command(&name, &base, &items, node, &mut made);
@@ -136,8 +135,8 @@ impl<'t> Evaluator<'_, 't> {
     pub fn called_with(&mut self, name: &str, items: &[Item], node: Node<'_>, labels: Labels, base: &Value) -> Value {
         let name = names::canonical(self.language, name);
         let name: &str = &name;
-        let labels = match name.rsplit('.').next() {
-            Some("get" | "fetch" | "pop" | "setdefault" | "getOrDefault" | "key?" | "has_key" | "getProperty") => {
+        let labels = match names::last(name) {
+            "get" | "fetch" | "pop" | "setdefault" | "getOrDefault" | "key?" | "has_key" | "getProperty" => {
                 one_variable(labels, items.first().and_then(|item| item.value.shown()).unwrap_or(""))
             }
             _ => labels,

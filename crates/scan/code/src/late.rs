@@ -12,7 +12,7 @@ impl<'t> Evaluator<'_, 't> {
     /// Ways to call something other than by its own name.
     pub fn invoked(&mut self, name: &str, base: &Value, items: &[Item], node: Node<'t>, labels: Labels) -> Value {
         let first = items.first().map(|item| &item.value);
-        let last = name.rsplit('.').next().unwrap_or(name);
+        let last = names::last(name);
         let rest = items.get(1..).unwrap_or(&[]);
         let inner = name.strip_suffix(last).and_then(|name| name.strip_suffix('.')).unwrap_or("");
         match (self.language, last) {
@@ -190,7 +190,7 @@ impl<'t> Evaluator<'_, 't> {
 
     /// `Command::new("sh").arg("-c").arg(…)`: the words of a command grow call by call.
     pub fn grown_command(&mut self, name: &str, base: &Value, items: &[Item], node: Node<'t>, made: &mut Value) {
-        let last = name.rsplit('.').next().unwrap_or(name);
+        let last = names::last(name);
         if self.language != Language::Rust || !name.contains("Command.new") {
             return;
         }

@@ -49,6 +49,12 @@ pub(crate) fn canonical(language: Language, name: &str) -> Cow<'_, str> {
     renamed.map_or(name, Cow::Owned)
 }
 
+/// What stands behind the last dot.
+pub(crate) fn last(name: &str) -> &str {
+    let dot = name.bytes().rposition(|byte| byte == b'.');
+    dot.map_or(name, |dot| &name[dot + 1..])
+}
+
 /// Does a rule say `!name` of it: not this one?
 pub(crate) fn is_excepted(name: &str, patterns: &[std::borrow::Cow<'static, str>]) -> bool {
     patterns.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|pattern| match pattern.strip_suffix('*') {

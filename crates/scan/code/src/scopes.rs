@@ -107,9 +107,11 @@ impl<'t> Evaluator<'_, 't> {
     /// `parts.push(part)`: a list comes from where its parts come from.
     pub fn collects(&mut self, name: &str, items: &[Item], node: Node<'t>) {
         let labels = items.iter().fold(0, |all, item| all | item.value.labels) & (NETWORK | SECRET);
-        let is_meant = matches!(name.rsplit('.').next(), Some("push" | "append" | "extend" | "unshift"));
+        if labels == 0 || !matches!(crate::names::last(name), "push" | "append" | "extend" | "unshift") {
+            return;
+        }
         let object = node.part(field::FUNCTION).and_then(|function| function.first());
-        if let Some(object) = object.filter(|object| labels != 0 && is_meant && object.kind() == "identifier") {
+        if let Some(object) = object.filter(|object| object.kind() == "identifier") {
             let list = self.text_of(object);
             if let Some(list) = self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(list)) {
                 list.labels |= labels;

@@ -132,10 +132,6 @@ impl Reader<'_> {
             Token::Word(Word::With) => {
                 self.advance()?;
                 let (inner, begin) = (self.grown.mark(), self.tokens.start);
-                // `with (a as b, c as d)`: whether these are brackets of an expression shows too late.
-                if self.tokens.token == Token::Open {
-                    return None;
-                }
                 loop {
                     self.with_item()?;
                     match self.tokens.token {
@@ -172,7 +168,12 @@ impl Reader<'_> {
     fn with_item(&mut self) -> Option<()> {
         let (mark, start) = (self.grown.mark(), self.tokens.start);
         self.expression()?;
-        if self.tokens.token == Token::Word(Word::As) {
+        let is_as = self.tokens.token == Token::Word(Word::As);
+        // `with (a, b)`: these may be brackets of an expression, or of several.
+        if !is_as && matches!(self.grown.kind(mark), Some(PARENTHESIZED | TUPLE)) {
+            return None;
+        }
+        if is_as {
             self.advance()?;
             let (inner, begin) = (self.grown.mark(), self.tokens.start);
             self.primary()?;

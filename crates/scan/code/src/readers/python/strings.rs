@@ -131,7 +131,7 @@ impl Reader<'_> {
                 b'{' => open += 1,
                 b'}' if open == 0 => return Some(at),
                 b'}' => open -= 1,
-                b'"' | b'\'' | b'\n' | b'\\' | b'#' | 0 => return None,
+                b'"' | b'\'' | b'\n' | b'\\' | 0 => return None,
                 _ => {}
             }
             at += 1;
