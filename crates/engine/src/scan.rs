@@ -42,12 +42,13 @@ impl Scans for Engine {
             }
             scanned.files += 1;
             scanned.bytes += (question.len() - begin) as u64;
-            // In turn: while one computes, the next is read and asked.
-            let turn = number % workers.len();
-            if let Some(earlier) = asked[turn].replace(number) {
-                found[earlier] = answered(&mut workers[turn], &files[earlier]);
+            // Whoever is free is asked next, while the others compute.
+            let free = asked.iter().position(Option::is_none);
+            let next = free.or_else(|| Worker::first_to_answer(&workers)).unwrap_or(0);
+            if let Some(earlier) = asked[next].replace(number) {
+                found[earlier] = answered(&mut workers[next], &files[earlier]);
             }
-            workers[turn].put(&question);
+            workers[next].put(&question);
         }
         for (worker, asked) in workers.iter_mut().zip(asked) {
             if let Some(earlier) = asked {

@@ -9,7 +9,7 @@ use std::{env, fs, io};
 #[path = "src/file.rs"]
 mod file;
 
-use file::{File, LABELS, LANGUAGES, SEVERITIES, bits, widened};
+use file::{File, LABELS, LANGUAGES, SEVERITIES, SKETCH, SKETCH_START, bits, sketch_place, sketched, widened};
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=rules");
@@ -175,6 +175,16 @@ impl Made {
                 }
             }
             text += "],\n";
+        }
+        text += "];\n/// For each language: which names may be in its index.\n";
+        text += "pub(crate) static SKETCHES: [[u64; SKETCH]; LANGUAGES.len()] = [\n";
+        for language in 0..LANGUAGES.len() {
+            let mut sketch = [0_u64; SKETCH];
+            for (_, name) in self.index.keys().filter(|(of, _)| *of == language) {
+                let (word, bit) = sketch_place(name.bytes().fold(SKETCH_START, sketched));
+                sketch[word] |= bit;
+            }
+            text += &format!("    {sketch:?},\n");
         }
         text + "];\n"
     }

@@ -10,6 +10,9 @@ const SHOWN: &str = "…";
 
 /// A word as text, with holes for what is not known.
 pub(crate) fn of(word: &Word) -> String {
+    if let Word::Known(text) = word {
+        return text.clone();
+    }
     let piece = |piece: Piece| match piece {
         Piece::Text(text) => text,
         Piece::Any => HOLE.to_string(),

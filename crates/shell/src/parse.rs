@@ -314,8 +314,12 @@ impl<'t> Parser<'t> {
     /// The reserved word that stands here, where a command may begin.
     fn reserved(&self) -> Option<&'static str> {
         let rest = self.rest();
-        let ends = |byte: u8| b" \t\n;&|<>()".contains(&byte);
+        let ends = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')');
         let length = rest.bytes().take(9).position(ends).unwrap_or(rest.len());
+        // None is longer: most words are.
+        if length > 8 {
+            return None;
+        }
         let word = rest.get(..length)?;
         RESERVED.iter().find(|reserved| **reserved == word).copied()
     }

@@ -24,12 +24,13 @@ const MOST_LETTERS: usize = 90;
 const MOST_WORDS: usize = 8 * LONGEST;
 
 pub(crate) fn line(line: &str) -> Reading {
-    let mut reader = Reader::default();
-    reader.line(line, &Around::default(), true);
+    let (mut reader, around) = (Reader::default(), Around::default());
+    let Some(tree) = reader.parsed(line, &around) else { return reader.reading() };
+    reader.tree(&tree, &around, true);
     // In a loop, what is set below comes before: so it is read once more, by one who knows.
     if let Some(sleeping) = reader.sleeping.options_alone() {
-        reader = Reader { sleeping, ..Reader::default() };
-        reader.line(line, &Around::default(), true);
+        reader = Reader { sleeping, read: line.len(), ..Reader::default() };
+        reader.tree(&tree, &around, true);
     }
     reader.reading()
 }
@@ -184,27 +185,40 @@ impl Reader {
 
     /// Reads `text` as a line. Other shells than bash read some of it in another way.
     pub(crate) fn line(&mut self, text: &str, around: &Around, is_bash: bool) {
+        if let Some(tree) = self.parsed(text, around) {
+            self.tree(&tree, around, is_bash);
+        }
+    }
+
+    /// What stands there, if it may be read.
+    fn parsed(&mut self, text: &str, around: &Around) -> Option<Tree> {
         self.read += text.len();
         if text.len() > LONGEST || self.read > 4 * LONGEST {
-            return self.doubt(format!("it is longer than {} KiB", LONGEST / 1024));
+            self.doubt(format!("it is longer than {} KiB", LONGEST / 1024));
+            return None;
         }
         if text.contains('\0') {
-            return self.doubt("it holds a zero byte".to_owned());
+            self.doubt("it holds a zero byte".to_owned());
+            return None;
         }
-        let Tree { list, documents, odd, only_bash, counts, stop } = tree(text, around.depth);
+        Some(tree(text, around.depth))
+    }
+
+    fn tree(&mut self, tree: &Tree, around: &Around, is_bash: bool) {
+        let Tree { list, documents, odd, only_bash, counts, stop } = tree;
         if let Some(counts) = counts {
-            self.sleeping.counts(&counts);
+            self.sleeping.counts(counts);
         }
-        for document in &documents {
+        for document in documents {
             self.sleeping.words(std::iter::once(&document.word));
         }
-        self.list(&list, &documents, around);
-        odd.into_iter().for_each(|sentence| self.doubt(sentence));
-        if only_bash && !is_bash {
+        self.list(list, documents, around);
+        odd.iter().for_each(|sentence| self.doubt(sentence.clone()));
+        if *only_bash && !is_bash {
             self.doubt("not every shell reads `[[`, `((` and the like as bash does".to_owned());
         }
         if let Some(stop) = stop {
-            self.doubt(stop);
+            self.doubt(stop.clone());
         }
     }
 

@@ -149,6 +149,29 @@ impl Worker {
         Ok(answer)
     }
 
+    /// Waits for the first of them that can be heard: it has answered, or never will. `None` if nobody was asked.
+    pub fn first_to_answer(workers: &[Worker]) -> Option<usize> {
+        let (mut places, mut channels, mut first) = (Vec::new(), Vec::new(), None);
+        for (place, worker) in workers.iter().enumerate() {
+            match (&worker.asked, &worker.child) {
+                (Some(Ok(deadline)), Some(child)) => {
+                    places.push(place);
+                    channels.push(PollFd::new(&child.channel, PollFlags::IN));
+                    first = first.min(Some((*deadline, place))).or(Some((*deadline, place)));
+                }
+                (Some(_), _) => return Some(place),
+                (None, _) => {}
+            }
+        }
+        let (deadline, late) = first?;
+        if await_any(&mut channels, deadline).is_err() {
+            // To hear it says that it is late.
+            return Some(late);
+        }
+        let heard = channels.iter().position(|channel| !channel.revents().is_empty());
+        Some(heard.and_then(|at| places.get(at).copied()).unwrap_or(late))
+    }
+
     fn another(&self) -> Result<Child, Ended> {
         let work = &self.work;
         Child::start(&self.confinement, LIFE, None, |channel| {
@@ -355,10 +378,14 @@ enum Silence {
 }
 
 fn await_one(descriptor: BorrowedFd<'_>, for_what: PollFlags, deadline: Instant) -> Result<(), Silence> {
+    await_any(&mut [PollFd::new(&descriptor, for_what)], deadline)
+}
+
+fn await_any(descriptors: &mut [PollFd<'_>], deadline: Instant) -> Result<(), Silence> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs().min(1 << 30) as i64, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&descriptor, for_what)], Some(&timeout)) {
+        match poll(descriptors, Some(&timeout)) {
             Ok(0) => return Err(Silence::Late),
             Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}

@@ -52,6 +52,7 @@ const TESTS: &[(&str, fn())] = &[
     ("a_huge_sparse_file_is_looked_at_without_reading_it_all", a_huge_sparse_file_is_looked_at_without_reading_it_all),
     ("a_worker_answers_many_questions", a_worker_answers_many_questions),
     ("a_worker_that_crashed_is_replaced", a_worker_that_crashed_is_replaced),
+    ("who_answers_first_is_heard_first", who_answers_first_is_heard_first),
     ("a_worker_takes_questions_larger_than_its_socket", a_worker_takes_questions_larger_than_its_socket),
     ("nothing_is_left_behind", nothing_is_left_behind),
     ("a_process_with_threads_is_refused", a_process_with_threads_is_refused),
@@ -314,6 +315,30 @@ fn a_worker_that_crashed_is_replaced() {
         assert!(as_named(&ended), "{ended:?} after {}", String::from_utf8_lossy(question));
         assert_eq!(worker.ask(b"next").expect("another takes its place"), b"next");
     }
+}
+
+fn who_answers_first_is_heard_first() {
+    let start = || {
+        Worker::start(BRIEF, |question| match question {
+            b"loop" => loop {
+                std::hint::spin_loop();
+            },
+            b"abort" => std::process::abort(),
+            _ => question.to_vec(),
+        })
+    };
+    let mut workers: Vec<Worker> = (0..3).map(|_| start().expect("a worker")).collect();
+    assert_eq!(Worker::first_to_answer(&workers), None);
+    workers[0].put(b"loop");
+    workers[2].put(b"quick");
+    assert_eq!(Worker::first_to_answer(&workers), Some(2));
+    assert_eq!(workers[2].answer().expect("an answer"), b"quick");
+    workers[1].put(b"abort");
+    assert_eq!(Worker::first_to_answer(&workers), Some(1));
+    assert!(matches!(workers[1].answer(), Err(Ended::Crashed(libc::SIGABRT))));
+    // Nobody else is left: it is late, and that is said.
+    assert_eq!(Worker::first_to_answer(&workers), Some(0));
+    assert!(matches!(workers[0].answer(), Err(Ended::TooSlow)));
 }
 
 fn a_worker_takes_questions_larger_than_its_socket() {

@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use tree_sitter::Node;
-
 use crate::evaluate::{Evaluator, Hit, Piece};
-use crate::grammar::{Role, field};
+use crate::grammar::Role;
 use crate::limits::{FINDINGS, PIECES};
 use crate::rule::Kind;
 use crate::rules::{Entry, Which};
+use crate::tree::{Node, field};
 use crate::value::{FILE, Item, Labels, Value, WRITTEN, bounded};
 use crate::{Language, bound, fold, names};
 
@@ -36,46 +35,43 @@ fn one_variable(labels: Labels, name: &str) -> Labels {
 impl<'t> Evaluator<'_, 't> {
     /// A node that calls something.
     pub fn call(&mut self, node: Node<'t>, from: usize, role: Role) -> Value {
-        let fields = &self.grammar.fields;
-        let is = |field: u16, places: &[usize]| field != 0 && places.iter().any(|place| fields[*place] == field);
         let (mut function, mut receiver, mut method, mut arguments) = (None, None, None, None);
         for (place, entry) in self.entries(from).iter().enumerate() {
             if entry.role == Role::Arguments {
                 arguments = Some(place);
-            } else if is(entry.field, &[field::FUNCTION, field::CONSTRUCTOR, field::MACRO]) {
-                function = Some(place);
-            } else if is(entry.field, &[field::RECEIVER, field::OBJECT, field::SCOPE]) {
-                receiver = Some(place);
-            } else if is(entry.field, &[field::METHOD, field::NAME]) {
-                method = Some(place);
-            } else if place == 0 {
-                function = Some(place);
+                continue;
+            }
+            match entry.field {
+                field::FUNCTION | field::CONSTRUCTOR | field::MACRO => function = Some(place),
+                field::RECEIVER | field::OBJECT | field::SCOPE => receiver = Some(place),
+                field::METHOD | field::NAME => method = Some(place),
+                _ if place == 0 => function = Some(place),
+                _ => {}
             }
         }
         let entries = self.entries(from);
-        let mut items: Vec<Item> = arguments
+        let items: Rc<Vec<Item>> = arguments
             .and_then(|place| entries.get(place))
             .and_then(|entry| entry.value.items.clone())
-            .map(|items| items.as_ref().clone())
             .unwrap_or_default();
         // `include $x`, `print $x`: the word itself is called with what follows.
         let is_word =
             self.language == Language::Php && role == Role::New && node.kind() != "object_creation_expression";
         if is_word {
-            items = entries.iter().map(|entry| Item { key: None, value: entry.value.clone() }).collect();
+            let items: Vec<Item> = entries.iter().map(|entry| Item { key: None, value: entry.value.clone() }).collect();
             let word = self.text_of(node).split(|letter: char| !letter.is_ascii_lowercase() && letter != '_').next();
             let word = word.unwrap_or("").to_owned();
             return self.called(&word, &items, node, 0);
         }
         // Blocks of Ruby are parts of the call, not arguments: what they give back is not followed.
-        let (name, labels, base) = match (function, receiver, method) {
+        let (name, labels, base): (Rc<str>, Labels, Value) = match (function, receiver, method) {
             (Some(function), ..) => {
                 let entry = &entries[function];
-                let mut name = entry.value.name().to_owned();
                 // A function called by its name in a text: `$f = "system"; $f($x)`.
-                if let (Language::Php, Some(text)) = (self.language, entry.value.exact()) {
-                    name = text.to_owned();
-                }
+                let name = match (self.language, entry.value.exact()) {
+                    (Language::Php, Some(text)) => Rc::from(text),
+                    _ => entry.value.shared_name(),
+                };
                 let (node, labels) = (entry.node, entry.value.labels);
                 (name, labels, self.receiver_of(node, labels))
             }
@@ -89,7 +85,7 @@ impl<'t> Evaluator<'_, 't> {
                     _ => called,
                 };
                 let (node, labels) = (member.node, value.labels);
-                let name = self.member(&value, &called, node).name().to_owned();
+                let name = self.member(&value, &called, node).shared_name();
                 (name, labels, value)
             }
             (None, None, Some(method)) => {
@@ -101,14 +97,14 @@ impl<'t> Evaluator<'_, 't> {
                         value = Value::named(&name);
                     }
                 }
-                (value.name().to_owned(), value.labels, Value::default())
+                (value.shared_name(), value.labels, Value::default())
             }
             (None, Some(receiver), None) => {
                 // Ruby: `x.()` or a bare receiver.
                 let value = entries[receiver].value.clone();
-                (value.name().to_owned(), value.labels, value)
+                (value.shared_name(), value.labels, value)
             }
-            _ => ("~".to_owned(), 0, Value::default()),
+            _ => (Rc::from("~"), 0, Value::default()),
         };
         let mut made = self.invoked(&name, &base, &items, node, labels);
         self.grown_command(&name, &base, &items, node, &mut made);
@@ -118,8 +114,8 @@ impl<'t> Evaluator<'_, 't> {
 
     /// `object.method`: the value of the object, as far as it was kept.
     fn receiver_of(&mut self, node: Node<'t>, labels: Labels) -> Value {
-        let is_member = self.grammar.role(node.kind_id()) == Role::Member && node.kind() != "scoped_identifier";
-        let Some(object) = node.named_child(0).filter(|_| is_member) else {
+        let is_member = node.role() == Role::Member && node.kind() != "scoped_identifier";
+        let Some(object) = node.first().filter(|_| is_member) else {
             return Value { labels, ..Value::default() };
         };
         match self.members.remove(&node.id()) {
@@ -137,9 +133,10 @@ impl<'t> Evaluator<'_, 't> {
 
     /// A call of something with a known name: rules are asked, code within is kept for later.
     pub fn called_with(&mut self, name: &str, items: &[Item], node: Node<'_>, labels: Labels, base: &Value) -> Value {
-        let name = names::canonical(self.language, name).into_owned();
-        let labels = match name.rsplit('.').next() {
-            Some("get" | "fetch" | "pop" | "setdefault" | "getOrDefault" | "key?" | "has_key" | "getProperty") => {
+        let name = names::canonical(self.language, name);
+        let name: &str = &name;
+        let labels = match names::last(name) {
+            "get" | "fetch" | "pop" | "setdefault" | "getOrDefault" | "key?" | "has_key" | "getProperty" => {
                 one_variable(labels, items.first().and_then(|item| item.value.shown()).unwrap_or(""))
             }
             _ => labels,
@@ -148,12 +145,12 @@ impl<'t> Evaluator<'_, 't> {
         self.fills(given | base.labels);
         let marked = self.given_saved(items, node);
         let mut known = Vec::new();
-        self.rules.of_name(self.language, "", &name, &mut known);
-        let mut back: Labels = if TELLS_NOTHING.contains(&name.as_str()) { 0 } else { given };
+        self.rules.of_name(self.language, "", name, &mut known);
+        let mut back: Labels = if TELLS_NOTHING.contains(&name) { 0 } else { given };
         for entry in known {
             match entry {
                 Entry::Rule(place) => {
-                    if !names::is_excepted(&name, &self.rules.rule(place).when.names)
+                    if !names::is_excepted(name, &self.rules.rule(place).when.names)
                         && bound::fits(self.rules, place, marked.as_deref().unwrap_or(items), base)
                     {
                         self.hit(place, node);
@@ -178,7 +175,7 @@ impl<'t> Evaluator<'_, 't> {
                 Entry::Runs(place) => self.runs(place, items, node),
             }
         }
-        if let Some(summary) = self.local(&name) {
+        if let Some(summary) = self.local(name) {
             let mut changed = false;
             for (place, item) in items.iter().enumerate().take(16) {
                 while summary.given.len() <= place {
@@ -262,12 +259,10 @@ impl<'t> Evaluator<'_, 't> {
         let entries = self.entries(from);
         let Some(first) = entries.first() else { return Value::default() };
         let object = first.value.clone();
-        let fields = &self.grammar.fields;
         let last = [field::ATTRIBUTE, field::PROPERTY, field::FIELD, field::NAME]
             .into_iter()
-            .filter(|place| fields[*place] != 0)
-            .find_map(|place| node.child_by_field_id(fields[place]));
-        let Some(last) = last.or_else(|| node.named_child(node.named_child_count().saturating_sub(1) as u32)) else {
+            .find_map(|field| node.part(field));
+        let Some(last) = last.or_else(|| node.children().last()) else {
             return object;
         };
         let member = self.text_of(last).to_owned();
@@ -359,9 +354,6 @@ impl<'t> Evaluator<'_, 't> {
     /// A name that nothing in this file stands for.
     pub fn read(&mut self, name: &str, node: Node<'_>) -> Value {
         let mut labels = 0;
-        if !self.rules.may_be_read(self.language, name) {
-            return Value::named(name);
-        }
         let mut known = Vec::new();
         self.rules.of_name(self.language, "read ", name, &mut known);
         for entry in known {
@@ -408,8 +400,8 @@ impl<'t> Evaluator<'_, 't> {
         let Some(bytes) = value.bytes().filter(|bytes| bytes.len() >= 4) else { return };
         if let Some(hints) = self.rules.hints(self.language, Kind::String) {
             let mut tried = Vec::new();
-            for found in hints.words.find_overlapping_iter(bytes).take(64) {
-                let rule = hints.rules[found.pattern().as_usize()];
+            for found in hints.words.within(bytes).take(64) {
+                let rule = hints.rules[found.word];
                 if !tried.contains(&rule) {
                     tried.push(rule);
                     if self.rules.fits(rule, Which::Text, bytes) && !self.excepted(rule, bytes) {

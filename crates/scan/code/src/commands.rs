@@ -80,9 +80,8 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
         return None;
     }
     // Lines that begin alike are told apart by what comes later; a word may be written otherwise than it is read.
-    let arguments: Vec<String> =
-        simple.arguments.iter().take(4).map(|word| word.text().chars().take(40).collect()).collect();
-    let first: Vec<String> = arguments.iter().take(1).map(|word| word.chars().take(12).collect()).collect();
+    let arguments: Vec<&str> = simple.arguments.iter().take(4).map(|word| beginning(word.text(), 40)).collect();
+    let first: Vec<&str> = arguments.iter().take(1).map(|word| beginning(word, 12)).collect();
     for (start, arguments) in [(cursor, &arguments), (cursor, &first), (0, &first)] {
         let mut from = start;
         while let Some(at) = text.get(from..).and_then(|rest| rest.find(needle)).map(|at| at + from) {
@@ -92,7 +91,7 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
                 |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"_-.".contains(byte));
             let is_word = bare(text.as_bytes().get(end)) && (at == 0 || bare(text.as_bytes().get(at - 1)));
             let line_end = text[end..].find('\n').map_or(text.len(), |length| end + length);
-            let fits = arguments.iter().all(|argument| text[end..line_end].contains(argument.as_str()));
+            let fits = arguments.iter().all(|argument| text[end..line_end].contains(*argument));
             if is_word && fits {
                 return Some(at);
             }
@@ -101,6 +100,10 @@ fn place_of(text: &str, simple: &Simple, cursor: usize, looking: &mut usize) -> 
         *looking = looking.checked_sub(text.len().saturating_sub(start))?;
     }
     None
+}
+
+fn beginning(text: &str, letters: usize) -> &str {
+    text.char_indices().nth(letters).map_or(text, |(end, _)| &text[..end])
 }
 
 fn judge(text: &str, placed: &[(usize, &Simple)], rules: &Rules, found: &mut Evaluated) {

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use aho_corasick::AhoCorasick;
+use crate::words::Words;
 
 /// Parts of paths. What is common in harmless code (`.env`, `.npmrc`) is only taken at the end of a path.
 const PARTS: &[&str] = &[
@@ -25,9 +25,9 @@ pub(crate) fn path(text: &[u8]) -> bool {
     if text.len() < 4 || text.len() > 4096 || text.ends_with(b".pub") {
         return false;
     }
-    static FOUND: OnceLock<Option<AhoCorasick>> = OnceLock::new();
-    let parts = FOUND.get_or_init(|| AhoCorasick::new(PARTS).ok());
-    ENDS.iter().any(|end| text.ends_with(end.as_bytes())) || parts.as_ref().is_some_and(|parts| parts.is_match(text))
+    static FOUND: OnceLock<Words> = OnceLock::new();
+    let parts = FOUND.get_or_init(|| Words::of(PARTS.iter().map(|part| part.as_bytes().to_vec()), false));
+    ENDS.iter().any(|end| text.ends_with(end.as_bytes())) || parts.within(text).next().is_some()
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use tree_sitter::{Node, Tree};
-
-use crate::grammar::{Grammar, Role, field};
-use crate::limits::{DEEPEST, NODES, ROUNDS, TEXTS};
+use crate::grammar::Role;
+use crate::hash::{Keyed, NameSet, Names};
+use crate::limits::{DEEPEST, ROUNDS, TEXTS};
 use crate::rules::Rules;
 use crate::saved::Saved;
+use crate::tree::{Node, Tree, field};
 use crate::value::{CREDENTIAL_PATH, Item, Labels, Value, bounded};
 use crate::{Language, credentials, escapes, imports};
 
@@ -60,14 +60,14 @@ pub(crate) struct Summary {
 pub(crate) struct Entry<'t> {
     pub node: Node<'t>,
     pub role: Role,
-    pub field: u16,
+    pub field: u8,
     pub key: Option<Rc<str>>,
     pub value: Value,
 }
 
 struct Frame {
     role: Role,
-    field: u16,
+    field: u8,
     /// Where the entries of its parts begin.
     from: usize,
     start: usize,
@@ -75,12 +75,13 @@ struct Frame {
 
 pub(crate) struct Evaluator<'a, 't> {
     pub source: &'a [u8],
+    /// The same, if all of it is text.
+    text: Option<&'a str>,
     pub language: Language,
-    pub grammar: &'static Grammar,
     pub rules: &'a Rules,
     pub found: Evaluated,
-    pub scopes: Vec<HashMap<Rc<str>, Value>>,
-    pub functions: HashMap<Rc<str>, Summary>,
+    pub scopes: Vec<Names<Value>>,
+    pub functions: Names<Summary>,
     /// The functions we are within, by name.
     pub within: Vec<Rc<str>>,
     pub changed: bool,
@@ -88,44 +89,38 @@ pub(crate) struct Evaluator<'a, 't> {
     frames: Vec<Frame>,
     texts: usize,
     /// What names of the whole file came to stand for in the round before: functions may use them before they are set.
-    pub earlier: HashMap<Rc<str>, Value>,
+    pub earlier: Names<Value>,
     /// Names that functions used before anything was known of them.
-    pub missing: std::collections::HashSet<Rc<str>>,
+    pub missing: NameSet,
     /// The objects of members that were just looked at, by node: the call around one asks for it.
-    pub members: HashMap<usize, Value>,
+    pub members: HashMap<u32, Value, Keyed>,
     pub saved: Saved,
 }
 
-pub(crate) fn tree(
-    source: &[u8],
-    language: Language,
-    grammar: &'static Grammar,
-    rules: &Rules,
-    tree: &Tree,
-) -> Evaluated {
+pub(crate) fn tree(source: &[u8], language: Language, rules: &Rules, tree: &Tree) -> Evaluated {
     let mut evaluator = Evaluator {
         source,
+        text: std::str::from_utf8(source).ok(),
         language,
-        grammar,
         rules,
         found: Evaluated::default(),
-        scopes: vec![HashMap::new()],
-        functions: HashMap::new(),
+        scopes: vec![Names::default()],
+        functions: Names::default(),
         within: Vec::new(),
         changed: false,
         entries: Vec::new(),
         frames: Vec::new(),
         texts: 0,
-        earlier: HashMap::new(),
-        missing: std::collections::HashSet::new(),
-        members: HashMap::new(),
+        earlier: Names::default(),
+        missing: NameSet::default(),
+        members: HashMap::default(),
         saved: Saved::default(),
     };
     for _ in 0..ROUNDS {
         evaluator.changed = false;
         evaluator.found = Evaluated::default();
         evaluator.scopes.clear();
-        evaluator.scopes.push(HashMap::new());
+        evaluator.scopes.push(Names::default());
         evaluator.within.clear();
         evaluator.entries.clear();
         evaluator.frames.clear();
@@ -140,43 +135,34 @@ pub(crate) fn tree(
 
 impl<'a, 't> Evaluator<'a, 't> {
     fn round(&mut self, tree: &'t Tree) {
-        let mut cursor = tree.walk();
-        let mut nodes = 0_usize;
+        self.found.left.too_many |= tree.is_cut;
+        let Some(mut node) = tree.root() else { return };
         loop {
-            let node = cursor.node();
-            let field = cursor.field_id().map_or(0, std::num::NonZero::get);
-            nodes += 1;
-            let enough = nodes > NODES;
-            self.found.left.too_many |= enough;
-            let within = !enough && self.enter(node, field);
-            if within && cursor.goto_first_child() {
-                continue;
-            }
-            if within {
+            if self.enter(node) {
+                if let Some(first) = node.first() {
+                    node = first;
+                    continue;
+                }
                 self.leave(node);
             }
             loop {
-                if cursor.goto_next_sibling() {
+                if let Some(next) = node.next() {
+                    node = next;
                     break;
                 }
-                if !cursor.goto_parent() {
-                    return;
-                }
-                let node = cursor.node();
+                let Some(parent) = node.parent() else { return };
+                node = parent;
                 self.leave(node);
             }
         }
     }
 
     /// Is it looked at? If so, its frame is open.
-    fn enter(&mut self, node: Node<'t>, field: u16) -> bool {
-        if !node.is_named() {
-            return false;
-        }
-        if node.is_error() || node.is_missing() {
+    fn enter(&mut self, node: Node<'t>) -> bool {
+        if node.is_wrong() {
             self.found.wrong += node.end_byte().saturating_sub(node.start_byte()).max(1);
         }
-        let role = self.grammar.role(node.kind_id());
+        let (role, field) = (node.role(), node.field());
         if role == Role::Skip {
             return false;
         }
@@ -204,10 +190,7 @@ impl<'a, 't> Evaluator<'a, 't> {
     fn leaf(&mut self, node: Node<'t>, role: Role) -> Value {
         let raw = &self.source[node.byte_range()];
         match role {
-            Role::Name => {
-                let text = self.text_of(node).to_owned();
-                self.look_up(&text, node)
-            }
+            Role::Name => self.look_up(self.text_of(node), node),
             Role::This => Value::named("self"),
             Role::Number => number(raw).map_or_else(Value::default, Value::of_number),
             Role::Quoted => {
@@ -309,7 +292,7 @@ impl<'a, 't> Evaluator<'a, 't> {
     }
 
     /// Hands a value to the node around it.
-    fn give(&mut self, node: Node<'t>, role: Role, field: u16, key: Option<Rc<str>>, value: Value) {
+    fn give(&mut self, node: Node<'t>, role: Role, field: u8, key: Option<Rc<str>>, value: Value) {
         let Some(parent) = self.frames.last() else { return };
         match parent.role {
             // Nobody asks for the values of statements: they are not kept.
@@ -328,16 +311,16 @@ impl<'a, 't> Evaluator<'a, 't> {
     }
 
     /// The variable of a loop is bound before its body is looked at.
-    fn begin_each(&mut self, from: usize, field: u16, node: Node<'t>) {
-        let fields = &self.grammar.fields;
+    fn begin_each(&mut self, from: usize, field: u8, node: Node<'t>) {
         let Some(parent) = node.parent() else { return };
         if parent.kind() == "as_pattern" {
             return;
         }
         let value = self.entries.last().map(|entry| entry.value.clone()).unwrap_or_default();
-        if field != 0 && (field == fields[field::RIGHT] || field == fields[field::VALUE]) {
-            let target =
-                ["left", "pattern", "name", "declarator"].iter().find_map(|name| parent.child_by_field_name(name));
+        if matches!(field, field::RIGHT | field::VALUE) {
+            let target = [field::LEFT, field::PATTERN, field::NAME, field::DECLARATOR]
+                .into_iter()
+                .find_map(|field| parent.part(field));
             if let Some(target) = target {
                 let element = value.at(0).cloned().unwrap_or_default().labelled(value.labels);
                 self.bind(target, element);
@@ -349,7 +332,10 @@ impl<'a, 't> Evaluator<'a, 't> {
     }
 
     pub fn text_of(&self, node: Node<'_>) -> &'a str {
-        std::str::from_utf8(&self.source[node.byte_range()]).unwrap_or("?")
+        match self.text {
+            Some(text) => text.get(node.byte_range()).unwrap_or("?"),
+            None => std::str::from_utf8(&self.source[node.byte_range()]).unwrap_or("?"),
+        }
     }
 
     pub fn entries(&self, from: usize) -> &[Entry<'t>] {
@@ -441,7 +427,7 @@ impl<'a, 't> Evaluator<'a, 't> {
     fn constructed(&mut self, node: Node<'t>, from: usize) {
         let Some(last) = self.entries[from..].last().filter(|last| last.role == Role::Arguments) else { return };
         let (Some(items), Some(kind)) =
-            (last.value.items.clone(), node.parent().and_then(|declaration| declaration.child_by_field_name("type")))
+            (last.value.items.clone(), node.parent().and_then(|declaration| declaration.part(field::TYPE)))
         else {
             return;
         };

@@ -109,6 +109,21 @@ pub const LABELS: &[&str] = &[
     "credential-path", "secret", "environment", "variable", "network", "decoded", "input", "socket", "written", "file",
     "tree",
 ];
+/// Words of 64 bits that tell at a glance whether a name may be known, for each language.
+pub const SKETCH: usize = 256;
+/// What a name's place in a sketch is computed from, byte by byte.
+pub const SKETCH_START: u32 = 0x811c_9dc5;
+
+pub const fn sketched(before: u32, byte: u8) -> u32 {
+    (before ^ byte as u32).wrapping_mul(0x0100_0193)
+}
+
+/// The word of a sketch and the bit in it.
+pub const fn sketch_place(computed: u32) -> (usize, u64) {
+    let place = (computed ^ computed >> 15) as usize % (SKETCH * 64);
+    (place / 64, 1 << (place % 64))
+}
+
 pub const SEVERITIES: &[&str] = &["low", "medium", "high", "critical"];
 
 /// Bits for names; the one that is not known, if one is not. `*` is all languages.

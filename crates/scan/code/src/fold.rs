@@ -2,13 +2,14 @@
 
 use crate::decode;
 use crate::limits::LONGEST_TEXT;
+use crate::names;
 use crate::value::{DECODED, HOLE, Item, Value};
 
 /// `name(items)`, or `base.method(items)`.
 pub(crate) fn call(name: &str, base: &Value, items: &[Item]) -> Option<Value> {
     let positional: Vec<&Value> = items.iter().filter(|item| item.key.is_none()).map(|item| &item.value).collect();
     let first = positional.first().copied();
-    let last = name.rsplit('.').next().unwrap_or(name);
+    let last = names::last(name);
     let made = match name {
         "chr" | "String.fromCharCode" | "String.fromCodePoint" => characters(items),
         "ord" => Value::of_number(i64::from(*first?.bytes()?.first()?)),

@@ -1,5 +1,7 @@
 //! Hits become findings: places in lines and letters, excerpts that are safe to show.
 
+use std::cell::OnceCell;
+
 use model::{Finding, Severity, Spot};
 
 use crate::limits::EXCERPT;
@@ -9,14 +11,18 @@ use crate::rule::Rule;
 pub(crate) struct Places<'a> {
     name: &'a str,
     bytes: &'a [u8],
-    lines: Vec<usize>,
+    /// Counted when somebody asks: most texts have no findings.
+    lines: OnceCell<Vec<usize>>,
 }
 
 impl<'a> Places<'a> {
     pub fn of(name: &'a str, bytes: &'a [u8]) -> Places<'a> {
-        let mut lines = vec![0];
-        lines.extend(bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1));
-        Places { name, bytes, lines }
+        Places { name, bytes, lines: OnceCell::new() }
+    }
+
+    fn lines(&self) -> &[usize] {
+        let ends = || memchr::memchr_iter(b'\n', self.bytes).map(|at| at + 1);
+        self.lines.get_or_init(|| std::iter::once(0).chain(ends()).collect())
     }
 
     pub fn spot(&self, start: usize, end: usize) -> Spot {
@@ -30,8 +36,9 @@ impl<'a> Places<'a> {
 
     pub fn line_and_column(&self, at: usize) -> (u32, u32) {
         let at = at.min(self.bytes.len());
-        let line = self.lines.partition_point(|start| *start <= at).max(1);
-        let from = self.lines[line - 1];
+        let lines = self.lines();
+        let line = lines.partition_point(|start| *start <= at).max(1);
+        let from = lines[line - 1];
         // Letters begin with a byte that continues none. Very long lines are counted as far as anyone would look.
         let within = &self.bytes[from.max(at.saturating_sub(1 << 20))..at];
         let column = within.iter().filter(|byte| **byte & 0xc0 != 0x80).count() + 1;

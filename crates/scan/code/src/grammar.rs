@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use crate::Language;
 use crate::grammars;
+use crate::tree::{FIELDS, Kinds, Names};
 
 /// What a node does for us. Names in parentheses are the fields of the grammar that hold the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,38 +65,14 @@ pub(crate) enum Role {
 }
 
 /// A language's table: kinds of nodes with their roles.
-pub(crate) type Kinds = &'static [(&'static str, Role)];
+pub(crate) type Roles = &'static [(&'static str, Role)];
 
+/// A language as its parser knows it.
 pub(crate) struct Grammar {
     pub language: tree_sitter::Language,
     roles: Vec<Role>,
-    pub fields: Fields,
-}
-
-/// Numbers of the fields that matter, in the order of [`FIELDS`]; 0 where a language has none of that name.
-pub(crate) type Fields = [u16; FIELDS.len()];
-
-pub(crate) const FIELDS: [&str; 24] = [
-    "function", "constructor", "method", "name", "macro", "receiver", "object", "scope", "arguments", "operand",
-    "value", "field", "property", "attribute", "left", "right", "declarator", "pattern", "operator", "key", "argument",
-    "body", "alias", "path",
-];
-
-/// The place of a field in [`FIELDS`].
-pub(crate) mod field {
-    pub const FUNCTION: usize = 0;
-    pub const CONSTRUCTOR: usize = 1;
-    pub const METHOD: usize = 2;
-    pub const NAME: usize = 3;
-    pub const MACRO: usize = 4;
-    pub const RECEIVER: usize = 5;
-    pub const OBJECT: usize = 6;
-    pub const SCOPE: usize = 7;
-    pub const VALUE: usize = 10;
-    pub const FIELD: usize = 11;
-    pub const PROPERTY: usize = 12;
-    pub const ATTRIBUTE: usize = 13;
-    pub const RIGHT: usize = 15;
+    /// By its number there: the number of a field in [`crate::tree::FIELDS`].
+    pub fields: Vec<u8>,
 }
 
 impl Grammar {
@@ -106,7 +83,7 @@ impl Grammar {
     }
 
     fn make(language: Language) -> Option<Grammar> {
-        let (grammar, kinds): (tree_sitter::Language, &[Kinds]) = match language {
+        let (grammar, kinds): (tree_sitter::Language, &[Roles]) = match language {
             Language::Python => (tree_sitter_python::LANGUAGE.into(), &[grammars::python::KINDS]),
             Language::JavaScript => (tree_sitter_javascript::LANGUAGE.into(), &[grammars::javascript::KINDS]),
             Language::TypeScript => (
@@ -135,11 +112,17 @@ impl Grammar {
                 *place = *role;
             }
         }
-        let fields = FIELDS.map(|name| grammar.field_id_for_name(name).map_or(0, std::num::NonZero::get));
+        let mut fields = vec![0; grammar.field_count() + 1];
+        for (number, name) in (1..).zip(FIELDS) {
+            let theirs = grammar.field_id_for_name(name).map_or(0, std::num::NonZero::get);
+            if let Some(place) = fields.get_mut(theirs as usize).filter(|_| theirs != 0) {
+                *place = number;
+            }
+        }
         Some(Grammar { language: grammar, roles, fields })
     }
 
-    pub fn role(&self, kind: u16) -> Role {
-        self.roles.get(kind as usize).copied().unwrap_or(Role::Plain)
+    pub fn kinds(&'static self) -> Kinds {
+        Kinds { names: Names::Theirs(&self.language), roles: &self.roles }
     }
 }

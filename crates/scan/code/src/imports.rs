@@ -1,8 +1,7 @@
 //! How each language takes in modules: names of this file come to stand for names of others.
 
-use tree_sitter::Node;
-
 use crate::evaluate::Evaluator;
+use crate::tree::{Node, field};
 use crate::value::Value;
 use crate::{Language, names};
 
@@ -50,11 +49,11 @@ fn with_alias<'a>(text: &'a str, between: &str) -> (&'a str, Option<&'a str>) {
 }
 
 fn children<'t>(node: Node<'t>) -> impl Iterator<Item = Node<'t>> {
-    (0..node.named_child_count().min(MOST)).filter_map(move |place| node.named_child(place as u32))
+    node.children().take(MOST)
 }
 
 fn python<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
-    let module = node.child_by_field_name("module_name");
+    let module = node.part(field::MODULE_NAME);
     let from = module.map(|module| evaluator.text_of(module).to_owned());
     if let Some(from) = &from {
         evaluator.imported(from, node);
@@ -65,8 +64,8 @@ fn python<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
         }
         let (name, alias) = match child.kind() {
             "aliased_import" => (
-                child.child_by_field_name("name").map_or("", |name| evaluator.text_of(name)),
-                child.child_by_field_name("alias").map(|alias| evaluator.text_of(alias)),
+                child.part(field::NAME).map_or("", |name| evaluator.text_of(name)),
+                child.part(field::ALIAS).map(|alias| evaluator.text_of(alias)),
             ),
             "dotted_name" | "identifier" => (evaluator.text_of(child), None),
             "wildcard_import" => {
@@ -121,10 +120,8 @@ fn well_known(module: &str) -> &'static [&'static str] {
 
 fn javascript<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
     let mut todo: Vec<Node<'t>> = children(node).collect();
-    let source = node.child_by_field_name("source").or_else(|| {
-        todo.iter()
-            .find(|child| child.kind() == "import_require_clause")
-            .and_then(|child| child.child_by_field_name("source"))
+    let source = node.part(field::SOURCE).or_else(|| {
+        todo.iter().find(|child| child.kind() == "import_require_clause").and_then(|child| child.part(field::SOURCE))
     });
     let Some(source) = source else { return };
     let module = evaluator.text_of(source).trim_matches(['"', '\'', '`']).to_owned();
@@ -140,8 +137,8 @@ fn javascript<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
             // The default of a module of Node is the module.
             "identifier" => evaluator.set(evaluator.text_of(child), Value::named(&module)),
             "import_specifier" => {
-                let name = child.child_by_field_name("name").map_or("", |name| evaluator.text_of(name));
-                let alias = child.child_by_field_name("alias").map_or(name, |alias| evaluator.text_of(alias));
+                let name = child.part(field::NAME).map_or("", |name| evaluator.text_of(name));
+                let alias = child.part(field::ALIAS).map_or(name, |alias| evaluator.text_of(alias));
                 evaluator.set(alias, Value::named(&format!("{module}.{name}")));
             }
             "import_clause" | "named_imports" | "namespace_import" | "import_require_clause" => {
@@ -153,10 +150,10 @@ fn javascript<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
 }
 
 fn go<'t>(evaluator: &mut Evaluator<'_, 't>, node: Node<'t>) {
-    let Some(path) = node.child_by_field_name("path") else { return };
+    let Some(path) = node.part(field::PATH) else { return };
     let path = evaluator.text_of(path).trim_matches(['"', '`']);
     evaluator.imported(path, node);
-    let alias = node.child_by_field_name("name").map(|name| evaluator.text_of(name));
+    let alias = node.part(field::NAME).map(|name| evaluator.text_of(name));
     let last =
         path.rsplit('/').find(|part| !(part.starts_with('v') && part[1..].bytes().all(|byte| byte.is_ascii_digit())));
     let name = alias.unwrap_or(last.unwrap_or(path));

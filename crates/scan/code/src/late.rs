@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use tree_sitter::Node;
-
 use crate::evaluate::{Evaluator, Piece};
 use crate::grammar::Role;
+use crate::tree::{Node, field};
 use crate::value::{Item, Labels, Value};
 use crate::{Language, bound, fold, names};
 
@@ -13,7 +12,7 @@ impl<'t> Evaluator<'_, 't> {
     /// Ways to call something other than by its own name.
     pub fn invoked(&mut self, name: &str, base: &Value, items: &[Item], node: Node<'t>, labels: Labels) -> Value {
         let first = items.first().map(|item| &item.value);
-        let last = name.rsplit('.').next().unwrap_or(name);
+        let last = names::last(name);
         let rest = items.get(1..).unwrap_or(&[]);
         let inner = name.strip_suffix(last).and_then(|name| name.strip_suffix('.')).unwrap_or("");
         match (self.language, last) {
@@ -191,7 +190,7 @@ impl<'t> Evaluator<'_, 't> {
 
     /// `Command::new("sh").arg("-c").arg(…)`: the words of a command grow call by call.
     pub fn grown_command(&mut self, name: &str, base: &Value, items: &[Item], node: Node<'t>, made: &mut Value) {
-        let last = name.rsplit('.').next().unwrap_or(name);
+        let last = names::last(name);
         if self.language != Language::Rust || !name.contains("Command.new") {
             return;
         }
@@ -222,8 +221,7 @@ impl<'t> Evaluator<'_, 't> {
         let labels = made.labels;
         *made = Value { name: Some(Rc::from("std.process.Command.new()")), ..Value::of_items(words) }.labelled(labels);
         // `command.arg(…);` changes the command itself.
-        if let Some(object) =
-            node.child_by_field_name("function").and_then(|function| function.child_by_field_name("value"))
+        if let Some(object) = node.part(field::FUNCTION).and_then(|function| function.part(field::VALUE))
             && object.kind() == "identifier"
         {
             self.set(self.text_of(object), made.clone());

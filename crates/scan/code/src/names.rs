@@ -8,7 +8,7 @@ use crate::value::Labels;
 const INPUT: Labels = 1 << 6;
 
 pub(crate) fn canonical(language: Language, name: &str) -> Cow<'_, str> {
-    let mut name = match name.contains("::") || name.contains('\\') || name.contains("?.") || name.contains("node:") {
+    let mut name = match memchr::memchr3(b':', b'\\', b'?', name.as_bytes()).is_some() {
         true => Cow::Owned(name.replace("::", ".").replace('\\', ".").replace("?.", ".").replace("node:", "")),
         false => Cow::Borrowed(name),
     };
@@ -47,6 +47,12 @@ pub(crate) fn canonical(language: Language, name: &str) -> Cow<'_, str> {
         _ => None,
     };
     renamed.map_or(name, Cow::Owned)
+}
+
+/// What stands behind the last dot.
+pub(crate) fn last(name: &str) -> &str {
+    let dot = name.bytes().rposition(|byte| byte == b'.');
+    dot.map_or(name, |dot| &name[dot + 1..])
 }
 
 /// Does a rule say `!name` of it: not this one?

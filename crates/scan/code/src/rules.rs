@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use aho_corasick::AhoCorasick;
 use model::Severity;
 use regex::bytes::Regex;
 
 use crate::Language;
-use crate::file::LANGUAGES;
+use crate::file::{LANGUAGES, SKETCH, SKETCH_START, sketch_place, sketched};
 use crate::rule::{Kind, Origin, Rule, Runs, When};
+use crate::words::Words;
 
 /// What is known of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) enum Which {
 
 /// Words of which one must occur before a pattern over text is tried, and which rule each belongs to.
 pub(crate) struct Hints {
-    pub words: AhoCorasick,
+    pub words: Words,
     pub rules: Vec<u16>,
 }
 
@@ -55,8 +55,6 @@ pub struct Rules {
     patterns: Vec<Patterns>,
     origin_patterns: Vec<OnceLock<Option<Regex>>>,
     hints: Vec<[OnceLock<Option<Hints>>; 2]>,
-    /// For each language: the patterns of names that are read.
-    reads: Vec<OnceLock<Vec<String>>>,
 }
 
 impl Default for Rules {
@@ -100,9 +98,7 @@ impl Rules {
         origin_patterns.resize_with(ORIGINS.len(), OnceLock::new);
         let mut hints = Vec::new();
         hints.resize_with(LANGUAGES.len(), Default::default);
-        let mut reads = Vec::new();
-        reads.resize_with(LANGUAGES.len(), OnceLock::new);
-        Rules { own, own_index, patterns, origin_patterns, hints, reads }
+        Rules { own, own_index, patterns, origin_patterns, hints }
     }
 
     /// How many there are.
@@ -159,23 +155,6 @@ impl Rules {
             .is_none_or(|pattern| pattern.is_match(text))
     }
 
-    /// Does any rule, or any origin, know of reading a name that ends like this? Most names are nobody's business.
-    pub(crate) fn may_be_read(&self, language: Language, name: &str) -> bool {
-        let last = |name: &str| name.rsplit('.').next().unwrap_or(name).len();
-        let ends = self.reads[language as usize].get_or_init(|| {
-            let index = INDEX[language as usize].iter().map(|(name, _)| *name);
-            let own =
-                self.own_index.get(language as usize).into_iter().flat_map(|index| index.keys().map(String::as_str));
-            index.chain(own).filter_map(|name| name.strip_prefix("read ")).map(str::to_owned).collect()
-        });
-        ends.iter().any(|known| {
-            // `a.*` may end in anything.
-            known.ends_with(".*") && name.starts_with(&known[..known.len() - 1])
-                || last(known) == last(name)
-                    && known.as_bytes()[known.len() - last(known)..] == name.as_bytes()[name.len() - last(name)..]
-        })
-    }
-
     /// Everything that is known of exactly this pattern of a name.
     fn exactly(&self, language: Language, pattern: &str, found: &mut Vec<Entry>) {
         let index = INDEX[language as usize];
@@ -188,19 +167,36 @@ impl Rules {
     }
 
     /// Everything that is known of a name: `a.b.c` is meant by `a.b.c`, `a.b.*`, `a.*`, `*.c` and `*.b.c`.
+    /// Most names are nobody's business: the sketch says so without a search.
     pub(crate) fn of_name(&self, language: Language, mark: &str, name: &str, found: &mut Vec<Entry>) {
-        let mut buffer = String::with_capacity(mark.len() + name.len() + 4);
-        let mut ask = |parts: [&str; 3], found: &mut Vec<Entry>| {
-            buffer.clear();
-            parts.iter().for_each(|part| buffer.push_str(part));
-            self.exactly(language, &buffer, found);
+        let (sketch, has_own) = (&SKETCHES[language as usize], !self.own_index.is_empty());
+        let may_be_known = |computed: u32| {
+            let (word, bit) = sketch_place(computed);
+            has_own || sketch[word] & bit != 0
         };
-        ask([mark, name, ""], found);
-        for (at, _) in name.match_indices('.').take(8) {
-            ask([mark, &name[..at], ".*"], found);
+        let mut ask = |parts: [&str; 3]| self.exactly(language, &parts.concat(), found);
+        let marked = mark.bytes().fold(SKETCH_START, sketched);
+        let (mut computed, mut starts, mut dots) = (marked, [0; 8], 0);
+        let mut count = 0;
+        for (at, byte) in name.bytes().enumerate() {
+            if byte == b'.' && dots < starts.len() {
+                dots += 1;
+                if may_be_known(sketched(sketched(computed, b'.'), b'*')) {
+                    starts[count] = at;
+                    count += 1;
+                }
+            }
+            computed = sketched(computed, byte);
         }
+        if may_be_known(computed) {
+            ask([mark, name, ""]);
+        }
+        starts[..count].iter().for_each(|at| ask([mark, &name[..*at], ".*"]));
+        let any = sketched(marked, b'*');
         for (at, _) in name.rmatch_indices('.').take(3) {
-            ask([mark, "*", &name[at..]], found);
+            if may_be_known(name[at..].bytes().fold(any, sketched)) {
+                ask([mark, "*", &name[at..]]);
+            }
         }
     }
 
@@ -231,8 +227,7 @@ impl Rules {
                 }
             }
         }
-        let words = AhoCorasick::builder().ascii_case_insensitive(true).build(&words).ok()?;
-        Some(Hints { words, rules })
+        (!words.is_empty()).then(|| Hints { words: Words::of(words, true), rules })
     }
 }
 

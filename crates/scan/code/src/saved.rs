@@ -3,9 +3,8 @@
 
 use std::rc::Rc;
 
-use tree_sitter::Node;
-
 use crate::evaluate::Evaluator;
+use crate::tree::{Node, field};
 use crate::value::{FILE, Item, Labels, NETWORK, Value, WRITTEN};
 
 /// Files that are followed, of one program.
@@ -37,11 +36,11 @@ impl<'t> Evaluator<'_, 't> {
             }
         }
         let within = self.within.first().cloned();
-        let arguments = node.child_by_field_name("arguments").unwrap_or(node);
-        for (place, item) in items.iter().enumerate().skip(skipped).take(4) {
-            let Some(child) = arguments.named_child(place as u32).filter(|_| item.value.labels & NETWORK == 0) else {
+        let arguments = node.part(field::ARGUMENTS).unwrap_or(node);
+        for (item, child) in items.iter().zip(arguments.children()).skip(skipped).take(4) {
+            if item.value.labels & NETWORK != 0 {
                 continue;
-            };
+            }
             let name = self.text_of(child);
             let variable = (within.clone(), name.to_owned());
             if is_name(name) && self.saved.variables.len() < FILES && !self.saved.variables.contains(&variable) {
@@ -72,7 +71,7 @@ impl<'t> Evaluator<'_, 't> {
         if !self.saved.is_fetched || items.is_empty() {
             return None;
         }
-        let written = self.text_of(node.child_by_field_name("arguments").unwrap_or(node));
+        let written = self.text_of(node.part(field::ARGUMENTS).unwrap_or(node));
         let mut end = written.len().min(LONGEST_CALL);
         while !written.is_char_boundary(end) {
             end -= 1;

@@ -1,20 +1,12 @@
 //! One source, and the code within it, to findings.
 
-use std::cell::RefCell;
-use std::ops::ControlFlow;
-
 use model::{Finding, Inside, Severity, Spot};
-use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
 use crate::evaluate::{Evaluated, Left, Piece};
 use crate::found::Places;
-use crate::grammar::Grammar;
-use crate::limits::{
-    DEPTH_OF_CODE, FINDINGS, LONGEST_PARSED, PARSE_STEPS_A_BYTE, PARSE_STEPS_AT_LEAST, PIECES, PIECES_BYTES, WINDOW,
-    WRONG_SHARE,
-};
+use crate::limits::{DEPTH_OF_CODE, FINDINGS, LONGEST_PARSED, PIECES, PIECES_BYTES, WINDOW, WRONG_SHARE};
 use crate::rules::Rules;
-use crate::{Language, commands, evaluate, language, manifest, text};
+use crate::{Language, commands, evaluate, language, manifest, parse, text};
 
 /// What is to be scanned.
 #[derive(Clone, Copy, Debug)]
@@ -176,19 +168,19 @@ impl<'r> Scanner<'r> {
         for finding in manifest::findings(&places, &work.name, &pieces) {
             scanned.findings.push(finding);
         }
-        let found = match (language, Grammar::of(language)) {
-            (Language::Shell, _) => match std::str::from_utf8(bytes) {
+        let found = match language {
+            Language::Text => return pieces,
+            Language::Shell => match std::str::from_utf8(bytes) {
                 Ok(text) => commands::script(text, self.rules),
                 Err(_) => commands::script(&String::from_utf8_lossy(bytes), self.rules),
             },
-            (_, Some(grammar)) => match parsed(bytes, grammar) {
-                Some(tree) => evaluate::tree(bytes, language, grammar, self.rules, &tree),
+            _ => match parse::tree(bytes, language) {
+                Some(tree) => evaluate::tree(bytes, language, self.rules, &tree),
                 None => {
                     left_out(scanned, &work.name, "too-slow", "the parser needed too long for it, and was stopped");
                     return pieces;
                 }
             },
-            _ => return pieces,
         };
         self.add(&places, &found, scanned);
         if found.wrong * 1000 > bytes.len() * WRONG_SHARE && work.depth == 0 {
@@ -220,27 +212,6 @@ impl<'r> Scanner<'r> {
             scanned.findings.push(places.finding(self.rules.rule(hit.rule), hit.start, hit.end));
         }
     }
-}
-
-/// A tree, or `None` if the parser was stopped. It is stopped by a count, so that the answer is always the same.
-fn parsed(bytes: &[u8], grammar: &Grammar) -> Option<Tree> {
-    // What a parser has allocated serves the next text, too.
-    thread_local! {
-        static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
-    }
-    PARSER.with(|parser| parsed_by(&mut *parser.try_borrow_mut().ok()?, bytes, grammar))
-}
-
-fn parsed_by(parser: &mut Parser, bytes: &[u8], grammar: &Grammar) -> Option<Tree> {
-    parser.set_language(&grammar.language).ok()?;
-    parser.reset();
-    let (mut steps, most) = (0, (bytes.len() * PARSE_STEPS_A_BYTE).max(PARSE_STEPS_AT_LEAST) / 100);
-    let mut stop = |_: &ParseState| {
-        steps += 1;
-        if steps > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let options = ParseOptions::new().progress_callback(&mut stop);
-    parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or(&[]), None, Some(options))
 }
 
 fn left_out(scanned: &mut Scanned, name: &str, kind: &str, message: &str) {

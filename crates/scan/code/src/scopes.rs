@@ -1,12 +1,11 @@
 //! Names and what they stand for: assignments, parameters, functions of the file.
 
-use std::collections::HashMap;
 use std::rc::Rc;
-
-use tree_sitter::Node;
 
 use crate::Language;
 use crate::evaluate::Evaluator;
+use crate::hash::Names;
+use crate::tree::{Node, field};
 use crate::value::{Item, Labels, NETWORK, SECRET, Value, bounded};
 
 impl<'t> Evaluator<'_, 't> {
@@ -46,7 +45,7 @@ impl<'t> Evaluator<'_, 't> {
                 | "element_reference" => {
                     let name = self.text_of(target).replace("->", ".").replace("this.", "self.");
                     let name = name.trim_start_matches('$').to_owned();
-                    if let Some(root) = target.named_child(0)
+                    if let Some(root) = target.first()
                         && target.kind().contains("sub")
                     {
                         // A part of a thing: where it comes from, the thing comes from.
@@ -57,31 +56,26 @@ impl<'t> Evaluator<'_, 't> {
                     self.set_outermost(&name, value);
                 }
                 "pair_pattern" => {
-                    if let (Some(key), Some(inner)) =
-                        (target.child_by_field_name("key"), target.child_by_field_name("value"))
-                    {
+                    if let (Some(key), Some(inner)) = (target.part(field::KEY), target.part(field::VALUE)) {
                         let key = self.text_of(key).trim_matches(['"', '\'']);
                         let part = self.member(&value, key, target);
                         todo.push((inner, part));
                     }
                 }
                 "object_pattern" | "object_assignment_pattern" | "assignment_pattern" | "rest_pattern" => {
-                    for place in 0..target.named_child_count().min(64) {
-                        if let Some(child) = target.named_child(place as u32) {
-                            todo.push((child, value.clone()));
-                        }
+                    for child in target.children().take(64) {
+                        todo.push((child, value.clone()));
                         if target.kind().ends_with("assignment_pattern") {
                             break;
                         }
                     }
                 }
                 _ => {
-                    let count = target.named_child_count().min(64);
+                    let count = target.children().take(64).count();
                     let is_list = target.kind().contains("list")
                         || target.kind().contains("tuple")
                         || target.kind().starts_with("array_p");
-                    for place in 0..count {
-                        let Some(child) = target.named_child(place as u32) else { continue };
+                    for (place, child) in target.children().take(64).enumerate() {
                         let part = match (is_list, value.at(place)) {
                             (true, Some(part)) => part.clone(),
                             (true, None) if count > 1 => Value { labels: value.labels, ..Value::default() },
@@ -113,9 +107,11 @@ impl<'t> Evaluator<'_, 't> {
     /// `parts.push(part)`: a list comes from where its parts come from.
     pub fn collects(&mut self, name: &str, items: &[Item], node: Node<'t>) {
         let labels = items.iter().fold(0, |all, item| all | item.value.labels) & (NETWORK | SECRET);
-        let is_meant = matches!(name.rsplit('.').next(), Some("push" | "append" | "extend" | "unshift"));
-        let object = node.child_by_field_name("function").and_then(|function| function.named_child(0));
-        if let Some(object) = object.filter(|object| labels != 0 && is_meant && object.kind() == "identifier") {
+        if labels == 0 || !matches!(crate::names::last(name), "push" | "append" | "extend" | "unshift") {
+            return;
+        }
+        let object = node.part(field::FUNCTION).and_then(|function| function.first());
+        if let Some(object) = object.filter(|object| object.kind() == "identifier") {
             let list = self.text_of(object);
             if let Some(list) = self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(list)) {
                 list.labels |= labels;
@@ -157,11 +153,11 @@ impl<'t> Evaluator<'_, 't> {
     }
 
     pub fn begin_function(&mut self, node: Node<'t>) {
-        let mut named = node.child_by_field_name("name");
+        let mut named = node.part(field::NAME);
         if named.is_none() && matches!(self.language, Language::C | Language::Cpp) {
-            let mut inner = node.child_by_field_name("declarator");
+            let mut inner = node.part(field::DECLARATOR);
             for _ in 0..8 {
-                match inner.and_then(|inner| inner.child_by_field_name("declarator")) {
+                match inner.and_then(|inner| inner.part(field::DECLARATOR)) {
                     Some(next) => inner = Some(next),
                     None => break,
                 }
@@ -198,13 +194,13 @@ impl<'t> Evaluator<'_, 't> {
             }
         }
         self.within.push(name);
-        self.scopes.push(HashMap::new());
-        if let Some(one) = node.child_by_field_name("parameter") {
+        self.scopes.push(Names::default());
+        if let Some(one) = node.part(field::PARAMETER) {
             let value = self.first_given();
             self.bind(one, value);
         }
         // `x -> …` has its only parameter in the place of the list.
-        if let Some(one) = node.child_by_field_name("parameters").filter(|one| one.kind() == "identifier") {
+        if let Some(one) = node.part(field::PARAMETERS).filter(|one| one.kind() == "identifier") {
             let value = self.first_given();
             self.bind(one, value);
         }
@@ -223,14 +219,15 @@ impl<'t> Evaluator<'_, 't> {
     pub fn parameters(&mut self, node: Node<'t>) {
         // A list of results looks the same in Go: it stands below no function of ours, or is the second.
         let mut place = 0;
-        for child in (0..node.named_child_count().min(64)).filter_map(|at| node.named_child(at as u32)) {
+        for child in node.children().take(64) {
             let mut inner = child;
             for _ in 0..8 {
-                let next =
-                    ["name", "pattern", "declarator", "left"].iter().find_map(|name| inner.child_by_field_name(name));
+                let next = [field::NAME, field::PATTERN, field::DECLARATOR, field::LEFT]
+                    .into_iter()
+                    .find_map(|field| inner.part(field));
                 match next.or_else(|| match inner.kind() {
                     "identifier" | "variable_name" => None,
-                    _ => inner.named_child(0),
+                    _ => inner.first(),
                 }) {
                     Some(next) => inner = next,
                     None => break,

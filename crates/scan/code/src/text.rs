@@ -15,21 +15,21 @@ pub(crate) fn hits(bytes: &[u8], language: Language, rules: &Rules) -> Vec<Hit> 
     let Some(hints) = rules.hints(language, Kind::Text) else { return hits };
     // A pattern is tried once for each stretch of text that its words stand in.
     let mut until = vec![0_usize; hints.rules.len()];
-    for found in hints.words.find_overlapping_iter(bytes).take(WORDS) {
-        let place = found.pattern().as_usize();
+    for found in hints.words.within(bytes).take(WORDS) {
+        let place = found.word;
         let rule = hints.rules[place];
-        if found.start() < until[place] {
+        if found.start < until[place] {
             continue;
         }
-        let (from, to) = (found.start().saturating_sub(AROUND), (found.end() + AROUND).min(bytes.len()));
+        let (from, to) = (found.start.saturating_sub(AROUND), (found.end + AROUND).min(bytes.len()));
         let Some(pattern) = rules.pattern(rule, Which::Text) else { continue };
         let Some(matched) =
-            pattern.find_iter(&bytes[from..to]).take(64).find(|matched| from + matched.end() > found.start())
+            pattern.find_iter(&bytes[from..to]).take(64).find(|matched| from + matched.end() > found.start)
         else {
             continue;
         };
         let (start, end) = (from + matched.start(), from + matched.end());
-        until[place] = end.max(found.end());
+        until[place] = end.max(found.end);
         let line = line_around(bytes, start, end);
         if rules.pattern(rule, Which::Unless).is_some_and(|unless| unless.is_match(line)) {
             continue;

@@ -98,6 +98,10 @@ impl Value {
         self.name.as_deref().unwrap_or("~")
     }
 
+    pub fn shared_name(&self) -> Rc<str> {
+        self.name.clone().unwrap_or_else(|| Rc::from("~"))
+    }
+
     /// Both may be meant: only what they agree on is known, but where either comes from counts.
     pub fn or(&self, other: &Value) -> Value {
         Value {

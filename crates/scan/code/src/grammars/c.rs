@@ -1,8 +1,8 @@
 //! C, and what C++ adds.
 
-use crate::grammar::{Kinds, Role};
+use crate::grammar::{Role, Roles};
 
-pub(crate) const KINDS: Kinds = &[
+pub(crate) const KINDS: Roles = &[
     ("comment", Role::Skip),
     ("primitive_type", Role::Skip),
     ("type_identifier", Role::Skip),
@@ -36,7 +36,7 @@ pub(crate) const KINDS: Kinds = &[
     ("preproc_include", Role::Import),
 ];
 
-pub(crate) const MORE: Kinds = &[
+pub(crate) const MORE: Roles = &[
     ("qualified_identifier", Role::Member),
     ("namespace_identifier", Role::Name),
     ("template_function", Role::Pass),

@@ -1,8 +1,8 @@
 //! Java.
 
-use crate::grammar::{Kinds, Role};
+use crate::grammar::{Role, Roles};
 
-pub(crate) const KINDS: Kinds = &[
+pub(crate) const KINDS: Roles = &[
     ("line_comment", Role::Skip),
     ("block_comment", Role::Skip),
     ("type_arguments", Role::Skip),

@@ -1,8 +1,8 @@
 //! JavaScript, and what TypeScript adds.
 
-use crate::grammar::{Kinds, Role};
+use crate::grammar::{Role, Roles};
 
-pub(crate) const KINDS: Kinds = &[
+pub(crate) const KINDS: Roles = &[
     ("comment", Role::Skip),
     ("call_expression", Role::Call),
     ("new_expression", Role::New),
@@ -46,7 +46,7 @@ pub(crate) const KINDS: Kinds = &[
     ("import_statement", Role::Import),
 ];
 
-pub(crate) const TYPES: Kinds = &[
+pub(crate) const TYPES: Roles = &[
     ("type_annotation", Role::Skip),
     ("type_arguments", Role::Skip),
     ("type_parameters", Role::Skip),

@@ -1,8 +1,8 @@
 //! PHP.
 
-use crate::grammar::{Kinds, Role};
+use crate::grammar::{Role, Roles};
 
-pub(crate) const KINDS: Kinds = &[
+pub(crate) const KINDS: Roles = &[
     ("comment", Role::Skip),
     ("function_call_expression", Role::Call),
     ("member_call_expression", Role::Call),

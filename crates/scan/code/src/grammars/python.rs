@@ -1,9 +1,10 @@
 //! Python.
 
-use crate::grammar::{Kinds, Role};
+use crate::grammar::{Role, Roles};
 
-pub(crate) const KINDS: Kinds = &[
+pub(crate) const KINDS: Roles = &[
     ("comment", Role::Skip),
+    ("line_continuation", Role::Skip),
     ("type", Role::Skip),
     ("string_start", Role::Skip),
     ("string_end", Role::Skip),

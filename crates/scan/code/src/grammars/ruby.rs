@@ -1,8 +1,8 @@
 //! Ruby.
 
-use crate::grammar::{Kinds, Role};
+use crate::grammar::{Role, Roles};
 
-pub(crate) const KINDS: Kinds = &[
+pub(crate) const KINDS: Roles = &[
     ("comment", Role::Skip),
     ("call", Role::Call),
     ("argument_list", Role::Arguments),
