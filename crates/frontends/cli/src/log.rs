@@ -286,7 +286,7 @@ mod tests {
         for good in ["2026-11-16", "2026-11-16T14", "2026-11-16 14:00", "2026-11-16T14:00:01.000000Z"] {
             assert!(moment(good).is_ok(), "{good}");
         }
-        for bad in ["yesterday", "2026", "2026-11-16X", "", "-1h", "2026-11-16T14:00:01.000000Z0"] {
+        for bad in ["yesterday", "2026-11-16X", "", "-1h", "2026-11-16T14:00:01.000000Z0"] {
             assert!(moment(bad).is_err(), "{bad}");
         }
         assert!(moment("1h").is_ok_and(|time| time.len() == 27));
