@@ -10,6 +10,7 @@ mod facts;
 mod file;
 mod findings;
 mod grants;
+mod host;
 mod judge;
 mod links;
 mod options;

@@ -9,8 +9,9 @@ use shell::{Simple, Word};
 
 use crate::argument::{ArgumentPattern, Told};
 use crate::calling_off;
+use crate::host::HostPattern;
 use crate::paths::{self, Named, Whereabouts};
-use crate::pattern::{Care, Glob, HostPattern, PathPattern, is_plain};
+use crate::pattern::{Care, Glob, PathPattern, is_plain};
 use crate::ready::Ready;
 use crate::subcommand::Subcommand;
 

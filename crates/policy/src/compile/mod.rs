@@ -10,7 +10,8 @@ use model::{Action, Asked, Ruling, Strength, Wall};
 use toml::Spanned;
 
 use crate::file::{self, File, Text};
-use crate::pattern::{Glob, HostPattern, PathPattern, Roots};
+use crate::host::HostPattern;
+use crate::pattern::{Glob, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
 use crate::rule::{Condition, Conditions, Rule};
 use crate::sheet::{AgentTerms, ApprovalTerms, FindingTerms, Rate, Sheet};
