@@ -14,6 +14,7 @@ use policy::{Owner, Policy};
 use super::{Loaded, Trust, code, ignored, load, project_files, read_existing, recorded};
 use crate::inspect::{Begun, Eyes, Pieces};
 use crate::survey::by_letter;
+use crate::told::Telling;
 use crate::user::User;
 use crate::{Engine, door, inspect, rules};
 
@@ -25,7 +26,7 @@ impl Policies for Engine {
         let judgement = loaded.policy.weigh(&envelope);
         let found = self.look_at_code(asked, &here)?.findings;
         let judgement = judgement.with(loaded.policy.weigh_findings(&found));
-        Ok(Checked { judgement, envelope, revision: loaded.policy.revision })
+        Ok(Telling::of_the_process().checked(Checked { judgement, envelope, revision: loaded.policy.revision }))
     }
 
     fn show(&self) -> Result<InForce, Trouble> {

@@ -124,7 +124,10 @@ impl Needles {
             let near = &text[end.saturating_sub(UNNOTICED)..end];
             let Some(last) = near.last().filter(|byte| !is_break(**byte)) else { continue };
             // Where the text ends with the line, any letter may follow.
-            let next = after_breaks(text, end).and_then(|after| text.get(after));
+            let next = match text.get(end + 1) {
+                Some(next) if !next.is_ascii_whitespace() => Some(next),
+                _ => after_breaks(text, end).and_then(|after| text.get(after)),
+            };
             let is_possible = |one: u8, two: Option<&u8>| match two {
                 Some(two) => {
                     let (word, bit) = pair_bit(one, *two);

@@ -130,7 +130,10 @@ impl Search {
 
     fn read_painted(&mut self, start: Place, bytes: &[u8]) {
         let has_backspace = |bytes: &[u8]| memchr::memchr(0x08, bytes);
-        for (number, painted) in self.painted.iter_mut().enumerate() {
+        // A backspace is a sign too.
+        let is_plain = !self.painted.iter().any(Painted::is_on) && first_sign(bytes).is_none();
+        let many = if is_plain { 0 } else { self.painted.len() };
+        for (number, painted) in self.painted.iter_mut().enumerate().take(many) {
             let mut at = 0;
             while at < bytes.len() {
                 if painted.is_on() {

@@ -131,10 +131,11 @@ fn is_password(secret: &[u8]) -> bool {
     let read: Vec<u8> = small.iter().filter_map(|letter| as_read(*letter)).collect();
     let is_common = |text: &[u8]| COMMON.iter().any(|word| word.as_bytes() == text);
     let is_twice = small.len() > 4 && read.len().is_multiple_of(2) && read[..read.len() / 2] == read[read.len() / 2..];
-    !is_common(&small)
-        && !is_common(&bare)
-        && !(is_twice && is_common(&read[..read.len() / 2]))
-        && memchr::memmem::find(&read, b"password").is_none()
+    let is_dressed_up = is_common(&small)
+        || is_common(&bare)
+        || (is_twice && is_common(&read[..read.len() / 2]))
+        || memchr::memmem::find(&read, b"password").is_some();
+    !is_dressed_up
         && !matches!(secret.first(), Some(b'$' | b'<' | b'{' | b'%' | b'*' | b'[' | b'(' | b'&' | b'@' | b'#'))
         && memchr::memmem::find(secret, b"()").is_none()
         && memchr::memmem::find(&small, b"secret").is_none()

@@ -37,9 +37,10 @@ impl Dumps {
         while at < bytes.len() {
             let rest = &bytes[at..];
             let Some(line) = &mut self.line else {
-                // Nothing of a dump: on to the next line.
-                let Some(end) = memchr::memchr(b'\n', rest) else { return };
-                at += end + 1;
+                // Nothing of a dump: on to the next line that may be.
+                let mut next = memchr::memchr_iter(b'\n', rest).map(|end| at + end + 1);
+                let Some(start) = next.find(|start| may_begin(&bytes[*start..])) else { return };
+                at = start;
                 self.begin(place + at as Place);
                 continue;
             };
