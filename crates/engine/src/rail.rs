@@ -78,7 +78,7 @@ impl Rail {
         let ledger = self.ledger.as_ref().map_err(|failure| Outcome::NotSetUp(failure.clone()))?;
         let drafts = drafts.into_iter().map(|(draft, mut data)| {
             self.without_secrets(&mut data);
-            Draft { data: data.to_string(), ..draft }
+            Draft { data: within_bounds(data), ..draft }
         });
         let drafts: Vec<Draft> = drafts.collect();
         let appended = ledger.append(&drafts, durable).map_err(|error| usage(error.to_string(), error.fix()))?;
@@ -103,6 +103,35 @@ impl Rail {
     }
 }
 
+/// Of one text in an entry, and where all of them together are too long; and of all of an entry.
+const LONGEST_TEXTS: [usize; 3] = [8 << 10, 256, 16];
+const LARGEST: usize = 256 << 10;
+
+/// Whoever asks may ask at any length; that is no reason not to write it down.
+fn within_bounds(mut data: Value) -> String {
+    for most in LONGEST_TEXTS {
+        shorten(&mut data, most);
+        let text = data.to_string();
+        if text.len() <= LARGEST {
+            return text;
+        }
+    }
+    json!({"too_long": true, "blake3": blake3::hash(data.to_string().as_bytes()).to_hex().as_str()}).to_string()
+}
+
+fn shorten(data: &mut Value, most: usize) {
+    match data {
+        Value::String(text) if text.len() > most => {
+            let whole = text.len();
+            text.truncate(text.floor_char_boundary(most));
+            *text += &format!("… ({whole} bytes)");
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| shorten(value, most)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| shorten(value, most)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// Writes down what a backend sees.
 struct Watching(Rc<Rail>);
 
@@ -119,5 +148,21 @@ impl Witness for Watching {
 
     fn one_more(&mut self) {
         self.0.untold.set(self.0.untold.get() + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_said_fits_an_entry() {
+        let long = "x\u{1}é".repeat(1_000_000);
+        for data in [json!({"a": long}), json!(vec![long.clone(); 300]), json!(vec!["y"; 1_000_000]), json!({"b": 1})] {
+            let text = within_bounds(data);
+            assert!(text.len() <= LARGEST, "{}", text.len());
+            assert!(serde_json::from_str::<Value>(&text).is_ok());
+        }
+        assert_eq!(within_bounds(json!({"b": "short"})), r#"{"b":"short"}"#);
     }
 }

@@ -52,7 +52,11 @@ impl Programs {
             return Ok(());
         }
         let (program, mut arguments, mut cut) = match first {
-            Some(words) => (words.first().cloned().unwrap_or_default(), words, false),
+            Some(words) => {
+                let mut cut = false;
+                let words: Vec<String> = words.into_iter().map(|word| shortened(word, &mut cut)).collect();
+                (words.first().cloned().unwrap_or_default(), words, cut)
+            }
             None => words(asked),
         };
         if arguments.len() > MOST_WORDS {
@@ -93,6 +97,14 @@ impl Programs {
             _ => Ok(()),
         }
     }
+}
+
+fn shortened(mut word: String, cut: &mut bool) -> String {
+    if word.len() > LONGEST_WORD {
+        word.truncate(word.floor_char_boundary(LONGEST_WORD));
+        *cut = true;
+    }
+    word
 }
 
 /// The program's path and its words, as far as they can be read, and whether some are missing.
