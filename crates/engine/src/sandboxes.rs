@@ -150,6 +150,7 @@ impl Engine {
                 let kept_out = taken.refused.len() + taken.conflicts.len() + taken.held_back.len();
                 let data = json!({
                     "sandbox": taken.sandbox, "taken": paths(&taken.taken), "taken_count": taken.taken.len(),
+                    "taken_digest": digest(&taken.taken),
                     "conflicts": paths(&taken.conflicts), "held_back": paths(&taken.held_back),
                     "refused": paths(&taken.refused), "asked": paths(&taken.asked), "asked_digest": taken.asked_digest,
                     "complete": taken.complete,
@@ -165,6 +166,18 @@ impl Engine {
 
 /// Of each list of paths in one entry: the rest is counted.
 const MOST_RECORDED: usize = 1000;
+
+/// Of all of them, however many and however long.
+fn digest(deeds: &[Deed]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for deed in deeds {
+        for part in [deed.workspace.0.as_os_str(), deed.path.0.as_os_str(), deed.what.as_ref()] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_encoded_bytes());
+        }
+    }
+    hasher.finalize().to_hex().to_string()
+}
 
 /// From where the caller is, `.` and `..` taken out by their letters: what they name need not exist here.
 fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
