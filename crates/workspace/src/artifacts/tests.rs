@@ -49,7 +49,8 @@ impl Bench {
     fn gather_within(&self, direct: Direct, pattern: &str, gate: &dyn ReleaseGate, bounds: Bounds) -> Gathered {
         let patterns = vec![Pattern::read(pattern).expect("a pattern")];
         let wanted = [Wanted { workspace: self.work.clone(), patterns }];
-        gather(&self.store, None, &Wish { run: "r", wanted: &wanted, direct: &[direct], bounds, gate })
+        let run = new_id().expect("an id");
+        gather(&self.store, None, &Wish { run: &run, wanted: &wanted, direct: &[direct], bounds, gate })
             .expect("it is gathered")
     }
 
