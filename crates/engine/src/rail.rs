@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use crate::judge::usage;
 use crate::told::Telling;
 
+/// Under a signature.
+pub const RECEIPT: &str = "run.receipt";
+
 pub struct Rail {
     pub ledger: Result<Ledger, SetupFailure>,
     /// Of this run; all its entries have it. What is no run has none.
@@ -77,7 +80,10 @@ impl Rail {
         }
         let ledger = self.ledger.as_ref().map_err(|failure| Outcome::NotSetUp(failure.clone()))?;
         let drafts = drafts.into_iter().map(|(draft, mut data)| {
-            self.without_secrets(&mut data);
+            // What is signed has none any more, and would not hold if it were changed.
+            if draft.kind != RECEIPT {
+                self.without_secrets(&mut data);
+            }
             Draft { data: within_bounds(data), ..draft }
         });
         let drafts: Vec<Draft> = drafts.collect();

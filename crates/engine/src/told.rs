@@ -163,7 +163,8 @@ fn bytes(word: &OsStr) -> Vec<u8> {
 
 /// Most commands have nothing that a format could be about, and the formats take a millisecond to be made.
 fn may_have_one(text: &[u8]) -> bool {
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    // Without what joins words: names of folders have numbers behind them, and no token is made of such short parts.
+    let is_token = u8::is_ascii_alphanumeric;
     let is_mixed = |word: &[u8]| {
         word.len() >= TOKEN && word.iter().any(u8::is_ascii_digit) && word.iter().any(u8::is_ascii_alphabetic)
     };

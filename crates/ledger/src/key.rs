@@ -16,6 +16,13 @@ pub struct Key(SigningKey);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
+/// Without what is in it.
+impl std::fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Key {}", self.public().id())
+    }
+}
+
 impl Key {
     /// Of this record. Whoever calls holds its lock.
     pub(crate) fn of(place: &Place) -> Result<Key> {

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
@@ -33,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Ledger {
     pub(crate) place: Place,
     largest_segment: u64,
+    /// Read once: to make a key of its file takes as long as to write an entry.
+    key: Arc<OnceLock<Key>>,
 }
 
 /// What an append has to hold.
@@ -71,7 +74,7 @@ pub(crate) struct End {
 
 impl Ledger {
     pub fn at(folder: PathBuf) -> Ledger {
-        Ledger { place: Place::new(folder), largest_segment: LARGEST_SEGMENT }
+        Ledger { place: Place::new(folder), largest_segment: LARGEST_SEGMENT, key: Arc::default() }
     }
 
     /// With segments of another size: for those who try it.
@@ -85,9 +88,25 @@ impl Ledger {
     }
 
     /// The key that signs, made if there is none yet.
-    pub fn key(&self) -> Result<Key> {
-        let _lock = self.lock()?;
-        Key::of(&self.place)
+    pub fn key(&self) -> Result<&Key> {
+        match self.key.get() {
+            Some(key) => Ok(key),
+            None => {
+                let _lock = self.lock()?;
+                self.locked_key()
+            }
+        }
+    }
+
+    /// Whoever calls holds the lock.
+    fn locked_key(&self) -> Result<&Key> {
+        match self.key.get() {
+            Some(key) => Ok(key),
+            None => {
+                let key = Key::of(&self.place)?;
+                Ok(self.key.get_or_init(|| key))
+            }
+        }
     }
 
     /// The key that signed, without making one.
@@ -119,17 +138,16 @@ impl Ledger {
         let lock = self.lock()?;
         let (mut head, log, said) = self.segment_to_write(&lock)?;
         let (before, path) = (head.length, self.place.segment(head.segment));
-        let mut key = None;
         let mut checkpoint = None;
         let mut lines = Vec::with_capacity(bodies.iter().map(|body| body.len() + 160).sum::<usize>() + 512);
         for body in said.iter().chain(bodies) {
             add(&mut head, &mut lines, body);
             if head.unsigned >= MOST_UNSIGNED - 1 {
-                checkpoint = Some(self.sign(&mut head, &mut lines, &mut key)?);
+                checkpoint = Some(self.sign(&mut head, &mut lines)?);
             }
         }
         if durable.checkpoint {
-            checkpoint = Some(self.sign(&mut head, &mut lines, &mut key)?);
+            checkpoint = Some(self.sign(&mut head, &mut lines)?);
         }
         head.length += lines.len() as u64;
         if let Err(error) = log.write_all_at(&lines, before) {
@@ -148,11 +166,8 @@ impl Ledger {
         Ok(Appended { installation, number, hash, checkpoint })
     }
 
-    fn sign(&self, head: &mut Head, lines: &mut Vec<u8>, key: &mut Option<Key>) -> Result<Checkpoint> {
-        let key = match key {
-            Some(key) => key,
-            None => key.insert(Key::of(&self.place)?),
-        };
+    fn sign(&self, head: &mut Head, lines: &mut Vec<u8>) -> Result<Checkpoint> {
+        let key = self.locked_key()?;
         let at = line::micros_now();
         let checkpoint = Checkpoint::sign(key, &head.installation, head.number, &head.hash, time_text(at));
         let draft = Draft { at, kind: kinds::CHECKPOINT, data: checkpoint.json(), ..Draft::default() };
@@ -196,7 +211,7 @@ impl Ledger {
             let mut id = [0; 16];
             random(&mut id)?;
             head.installation = id.iter().map(|byte| format!("{byte:02x}")).collect();
-            let key = Key::of(&self.place)?.public();
+            let key = self.locked_key()?.public();
             let data = json!({
                 "format": 1, "installation": head.installation, "segment": head.segment, "key": key.id(), "public_key": key.pem(),
             });
