@@ -21,6 +21,9 @@ pub struct Known {
     pub approvals: Vec<(String, String)>,
 }
 
+/// Of a statement: artifacts that would make it longer are only in their digest.
+const LONGEST: usize = 256 << 10;
+
 /// Where the chain was when the run had ended.
 pub struct Chain {
     pub installation: String,
@@ -29,11 +32,22 @@ pub struct Chain {
 }
 
 pub fn statement(known: &Known, finished: &Finished, chain: &Chain) -> Value {
+    let whole = stating(known, finished, chain, true);
+    if whole.to_string().len() <= LONGEST { whole } else { stating(known, finished, chain, false) }
+}
+
+/// `listed`: with a line for each artifact, besides the digest of all.
+fn stating(known: &Known, finished: &Finished, chain: &Chain, listed: bool) -> Value {
     let Known { run, user, agent, input, code, policy, approvals } = known;
     let mut subject = vec![json!({"name": format!("run:{run}"), "digest": {"blake3": chain.head}})];
     let artifacts = finished.gathered.iter().flat_map(|gathered| &gathered.artifacts);
     let (mut released, mut withheld) = (Vec::new(), Vec::new());
+    let mut all = blake3::Hasher::new();
     for artifact in artifacts {
+        all.update(json!(artifact).to_string().as_bytes());
+        if !listed {
+            continue;
+        }
         let shown = json!({"path": artifact.path, "size": artifact.size, "blake3": artifact.digest});
         match &artifact.fate {
             Fate::Released => {
@@ -79,8 +93,65 @@ pub fn statement(known: &Known, finished: &Finished, chain: &Chain) -> Value {
                 "denials": finished.denials.iter().map(|denial| denial.times).sum::<u64>() + finished.denials_not_listed,
                 "redacted": finished.redacted, "changes": finished.leftover,
             },
-            "artifacts": released, "withheld": withheld,
+            "artifacts": released, "withheld": withheld, "artifacts_listed": listed,
+            "artifacts_digest": {"blake3": all.finalize().to_hex().as_str()},
             "ledger": {"installation": chain.installation, "entries": chain.entries, "head": chain.head},
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Artifact, Gathered, Shown};
+
+    use super::*;
+
+    fn finished(artifacts: usize) -> Finished {
+        let artifact = |number: usize| Artifact {
+            id: format!("{number:032x}"),
+            run: "r".to_owned(),
+            sandbox: None,
+            workspace: Shown("/work".into()),
+            path: Shown(format!("{}{number}", "x".repeat(2000)).into()),
+            size: 1,
+            executable: false,
+            digest: Some("00".repeat(32)),
+            kind: "text/plain".to_owned(),
+            fate: Fate::Released,
+            findings: Vec::new(),
+            created: 0,
+        };
+        let artifacts = (0..artifacts).map(artifact).collect();
+        Finished {
+            run: "r".to_owned(),
+            exit: Exit::Code(0),
+            overrun: None,
+            usage: model::Usage::default(),
+            denials: Vec::new(),
+            denials_not_listed: 0,
+            output_dropped: 0,
+            enforcement: model::Enforcement { walls: Vec::new() },
+            accepted_gaps: Vec::new(),
+            backend: "native".to_owned(),
+            leftover: None,
+            inspected: model::Inspected::default(),
+            redacted: Vec::new(),
+            unguarded: Vec::new(),
+            captured: None,
+            gathered: Some(Gathered { artifacts, ..Gathered::default() }),
+            timing: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn many_artifacts_are_in_their_digest_and_the_statement_fits_an_entry() {
+        let chain = Chain { installation: "i".to_owned(), entries: 1, head: "h".to_owned() };
+        let of = |count| statement(&Known::default(), &finished(count), &chain);
+        let (few, many) = (of(3), of(1000));
+        assert_eq!(few["subject"].as_array().map(Vec::len), Some(4));
+        assert_eq!(few["predicate"]["artifacts_listed"], true);
+        assert_eq!(many["predicate"]["artifacts_listed"], false);
+        assert!(many.to_string().len() <= LONGEST);
+        assert_ne!(many["predicate"]["artifacts_digest"], of(999)["predicate"]["artifacts_digest"]);
+    }
 }

@@ -226,12 +226,13 @@ impl Record<'_> {
         match written {
             Ok(()) => outcome,
             // It ran, so its result is the answer; that the record lacks its end is said, and nothing new will run.
-            Err(failed) => {
+            Err(failed) if self.rail.written().is_some() => {
                 if let Outcome::NotSetUp(failure) = &failed {
                     self.watch.warn(&format!("{}; {}", failure.message, failure.fix));
                 }
-                if self.rail.written().is_some() { outcome } else { failed }
+                outcome
             }
+            Err(failed) => failed,
         }
     }
 
@@ -329,14 +330,20 @@ fn digest(request: &Request, facts: Option<(&Facts, &[u8])>) -> String {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
-    for word in &request.command {
-        add(word.as_encoded_bytes());
-    }
-    for (name, _) in &request.environment {
-        add(name.as_encoded_bytes());
-    }
-    for path in request.read.iter().chain(&request.write).chain(&request.hide).chain(&request.workspaces) {
-        add(path.as_os_str().as_encoded_bytes());
+    let words = |list: &[OsString]| -> Vec<OsString> { list.to_vec() };
+    let paths = |list: &[PathBuf]| -> Vec<OsString> { list.iter().map(|path| path.clone().into()).collect() };
+    let names = request.environment.iter().map(|(name, _)| name.clone()).collect();
+    for list in [
+        words(&request.command),
+        names,
+        paths(&request.read),
+        paths(&request.write),
+        paths(&request.hide),
+        paths(&request.workspaces),
+    ] {
+        // Each with its number, so that a word of one is never taken for a word of the next.
+        add(&(list.len() as u64).to_le_bytes());
+        list.iter().for_each(|word| add(word.as_encoded_bytes()));
     }
     if let Some((facts, input)) = facts {
         add(facts.start.as_os_str().as_encoded_bytes());

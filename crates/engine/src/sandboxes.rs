@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ledger::Durable;
 use model::{
-    Changes, Collected, Deed, KeptSandbox, Outcome, Patch, Request, Sandboxes, Taken, Taking, Trouble, Wording,
+    Approval, Changes, Collected, Deed, KeptSandbox, Outcome, Patch, Refusal, Request, Sandboxes, Taken, Taking,
+    Trouble, Wording,
 };
 use serde_json::{Value, json};
 
@@ -25,10 +26,11 @@ impl Sandboxes for Engine {
         };
         let places = layers::places(&admitted.grant);
         if places.is_empty() {
-            return Err(usage(
+            let outcome = usage(
                 "there is no workspace whose changes could be kept".to_owned(),
                 "go to a project, or name one: `belljar create --workspace DIR`",
-            ));
+            );
+            return Err(record.ended(&request, outcome));
         }
         let request = Request { command: Vec::new(), ..request };
         record.write(Durable::default())?;
@@ -78,14 +80,16 @@ impl Sandboxes for Engine {
         }
         self.record_deed("commit.begun", self.wanted(which, &taking)?)?;
         let taken = self.workspaces.apply(which, &taking, gate.keeper());
-        self.record_commit(which, &taken)?;
+        self.record_commit(which, &taken);
         let taken = taken?;
         gate.record(&taken, self.workspaces.watch());
         if taken.asked.is_empty() {
             return Ok(taken);
         }
         // What is taken then must be what was shown now, so the answer goes with a digest of it.
-        match gate.ask(self, &taken) {
+        let answer = gate.ask(self, &taken);
+        self.record_answer(&taken, &answer)?;
+        match answer {
             Err(refusal) => {
                 Ok(Taken { unanswered: Some(format!("{}; hint: {}", refusal.message, refusal.hint)), ..taken })
             }
@@ -94,7 +98,7 @@ impl Sandboxes for Engine {
                 let taking = Taking { agreed, ..taking };
                 self.record_deed("commit.begun", self.wanted(which, &taking)?)?;
                 let taken = self.workspaces.apply(which, &taking, gate.keeper());
-                self.record_commit(which, &taken)?;
+                self.record_commit(which, &taken);
                 taken
             }
         }
@@ -139,9 +143,20 @@ impl Engine {
         Ok(json!({"sandbox": sandbox, "paths": paths, "agreed": taking.agreed}))
     }
 
-    /// What was taken, path by path, and what was not.
-    fn record_commit(&self, which: &str, taken: &Result<Taken, Trouble>) -> Result<(), Trouble> {
-        match taken {
+    /// Who answered to what has this digest, before anything follows from it.
+    fn record_answer(&self, taken: &Taken, answer: &Result<Approval, Refusal>) -> Result<(), Trouble> {
+        let mut data = json!({"sandbox": taken.sandbox, "contents": taken.asked_digest, "yes": answer.is_ok()});
+        match answer {
+            Ok(approval) => (data["question"], data["by"]) = (json!(approval.digest), json!(approval.by)),
+            Err(refusal) => data["why"] = json!(refusal.message),
+        }
+        self.record_done("approval.answered", answer.is_err(), data)
+    }
+
+    /// What was taken, path by path, and what was not. It is done by now: that it could not be written down is said, and
+    /// the answer stays what it is.
+    fn record_commit(&self, which: &str, taken: &Result<Taken, Trouble>) {
+        let recorded = match taken {
             Ok(taken) => {
                 let paths = |deeds: &[Deed]| -> Vec<String> {
                     let paths = deeds.iter().take(MOST_RECORDED);
@@ -160,6 +175,9 @@ impl Engine {
             Err(trouble) => {
                 self.record_done("commit.ended", false, json!({"sandbox": which, "trouble": trouble.to_string()}))
             }
+        };
+        if let Err(trouble) = recorded {
+            self.workspaces.watch().warn(&trouble.to_string());
         }
     }
 }

@@ -43,6 +43,9 @@ pub fn verify(ledger: &Ledger, outside: &Outside, progress: &(dyn Fn(u64, u64) +
     }
     // One that is both here and in an archive was being moved when something ended it: either will do, if they are alike.
     parts.sort_by_key(|(_, segment)| *segment);
+    parts.dedup_by(|(one, number), (other, same)| {
+        number == same && are_alike(&one.segment(*number), &other.segment(*same))
+    });
     if parts.is_empty() {
         return Err(Error::None { path: ledger.folder().to_owned() });
     }
@@ -56,6 +59,13 @@ pub fn verify(ledger: &Ledger, outside: &Outside, progress: &(dyn Fn(u64, u64) +
         .ok()
         .and_then(|file| crate::writer::Lock { file }.noted(&ledger.place).ok()?);
     Ok(join(&seen, key, noted, outside))
+}
+
+fn are_alike(one: &std::path::Path, other: &std::path::Path) -> bool {
+    match (std::fs::read(one), std::fs::read(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
 }
 
 fn read_all(

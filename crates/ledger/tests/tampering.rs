@@ -283,6 +283,12 @@ fn segments_that_were_moved_away_still_verify() {
     assert!(all.is_sound() && all.first == 1, "{all:?}");
     let there = verify(&Ledger::at(archive.clone()), &Outside::default(), &|_, _| {}).unwrap();
     assert!(there.is_sound() && there.last == archived.to, "{there:?}");
+    // One that is still here too was being moved when something ended it.
+    let twice = &segments(&archive)[0];
+    fs::copy(twice, folder.0.join(twice.file_name().unwrap())).unwrap();
+    let both = verify(&ledger, &Outside { archives: vec![archive.clone()], ..Outside::default() }, &|_, _| {}).unwrap();
+    assert!(both.is_sound(), "{both:?}");
+    fs::remove_file(folder.0.join(twice.file_name().unwrap())).unwrap();
     // One that is gone from the archive is missing.
     fs::remove_file(&segments(&archive)[1]).unwrap();
     let faults =

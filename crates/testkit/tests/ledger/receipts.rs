@@ -45,7 +45,9 @@ pub fn trials() -> Vec<Trial> {
 
 /// A run that hands something over, its receipt and its key, as files.
 fn receipt(desk: &Desk) -> Result<(Value, PathBuf, PathBuf), String> {
-    desk.expect(&["run", "-q", "--artifact", "out", "--", "sh", "-c", "mkdir out; echo glass > out/a.txt"], 0, "")?;
+    // So many that what is signed is longer than any other text of an entry may be.
+    let script = "mkdir out; echo glass > out/a.txt; for i in $(seq 90); do echo $i > out/b$i; done";
+    desk.expect(&["run", "-q", "--artifact", "out", "--", "sh", "-c", script], 0, "")?;
     let said = desk.expect(&["receipt", "last"], 0, "")?;
     let envelope: Value = serde_json::from_slice(&said.out).map_err(|error| error.to_string())?;
     let key = desk.expect(&["ledger", "key", "--json"], 0, "")?;
