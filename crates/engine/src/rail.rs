@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ledger::{Appended, Draft, Durable, Ledger, micros_now};
-use model::{Outcome, Principal, SetupFailure, Started, Trouble, Witness};
+use model::{Goes, Outcome, Principal, Sample, SetupFailure, Started, Trouble, Witness};
 use serde_json::{Value, json};
 
 use crate::judge::usage;
@@ -106,7 +106,7 @@ impl Rail {
     }
 
     pub fn witness(self: &Rc<Rail>) -> Box<dyn Witness> {
-        Box::new(Watching(self.clone()))
+        Box::new(Watching { rail: self.clone(), next_sample: Duration::ZERO })
     }
 }
 
@@ -139,22 +139,42 @@ fn shorten(data: &mut Value, most: usize) {
     }
 }
 
+/// Until when samples are written this far apart; a run of a day leaves some thousand.
+const SAMPLES: [(Duration, Duration); 2] =
+    [(Duration::from_secs(15), Duration::from_secs(1)), (Duration::from_secs(300), Duration::from_secs(10))];
+const LATER_SAMPLES: Duration = Duration::from_secs(60);
+
 /// Writes down what a backend sees.
-struct Watching(Rc<Rail>);
+struct Watching {
+    rail: Rc<Rail>,
+    next_sample: Duration,
+}
 
 impl Witness for Watching {
     fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble> {
         for started in started {
             let at = started.at.duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_micros());
-            self.0.say_at(u64::try_from(at).unwrap_or(u64::MAX), "program.started", false, json!(started));
+            self.rail.say_at(u64::try_from(at).unwrap_or(u64::MAX), "program.started", false, json!(started));
         }
         // It has begun already, so it may use the room that is kept for that.
-        let written = self.0.write(Durable { last_words: true, ..Durable::default() });
+        let written = self.rail.write(Durable { last_words: true, ..Durable::default() });
         written.map(drop).map_err(crate::policies::trouble)
     }
 
     fn one_more(&mut self) {
-        self.0.untold.set(self.0.untold.get() + 1);
+        self.rail.untold.set(self.rail.untold.get() + 1);
+    }
+
+    fn sampled(&mut self, sample: &Sample) -> Result<Goes, Trouble> {
+        if sample.after < self.next_sample {
+            return Ok(Goes::On);
+        }
+        let pause = SAMPLES.iter().find(|(until, _)| sample.after < *until).map_or(LATER_SAMPLES, |(_, pause)| *pause);
+        // Less than the pause: the next one comes when it comes.
+        self.next_sample = sample.after + pause - Duration::from_millis(500);
+        self.rail.say("run.sample", false, json!(sample));
+        let written = self.rail.write(Durable { last_words: true, ..Durable::default() });
+        written.map(|_| Goes::On).map_err(crate::policies::trouble)
     }
 }
 

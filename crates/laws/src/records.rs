@@ -46,8 +46,10 @@ impl Process {
             fields(between)
         );
         let stat = [format!("{pid} (").as_bytes(), &name, numbers.as_bytes()].concat();
-        let ticks = times.iter().map(|time| u64::from(*time)).sum();
-        assert_eq!(records::stat(&stat), Some(Stat { pid: i32::from(*pid), started: *started, ticks }), "{self:?}");
+        let ticks = u64::from(*user) + u64::from(*system);
+        let of_children = u64::from(*child_user) + u64::from(*child_system);
+        let expected = Stat { pid: i32::from(*pid), started: *started, ticks, of_children };
+        assert_eq!(records::stat(&stat), Some(expected), "{self:?}");
 
         // The kernel escapes line breaks and backslashes in this one.
         let escaped: Vec<u8> = name

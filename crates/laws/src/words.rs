@@ -64,7 +64,14 @@ pub fn law(bytes: &[u8]) {
             };
             let mut finished = ran_with(programs.into_iter().map(denial).collect(), dropped, &why);
             finished.exit = if seconds % 2 == 0 { Exit::Code(status) } else { Exit::Signal(status) };
-            let limits = [Overrun::WallTime, Overrun::CpuTime, Overrun::Memory, Overrun::Disk, Overrun::Cancelled];
+            let limits = [
+                Overrun::WallTime,
+                Overrun::CpuTime,
+                Overrun::Memory,
+                Overrun::Disk,
+                Overrun::Cancelled,
+                Overrun::Suspended,
+            ];
             finished.overrun = limits.get(usize::from(ended_by)).copied();
             finished.usage.wall_time = Duration::from_secs(seconds.into());
             finished.usage.peak_memory = memory;

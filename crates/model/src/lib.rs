@@ -40,7 +40,8 @@ pub use policies::{
 };
 pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, KeyShown, Records, Soundness};
 pub use release::{
-    Captured, CapturedPart, CapturedStream, Outlet, Patch, Redacted, Started, Streams, Unguarded, Witness, Wording,
+    Captured, CapturedPart, CapturedStream, Goes, Outlet, Patch, Redacted, Sample, Started, Streams, Unguarded,
+    Witness, Wording,
 };
 pub use request::{Asked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};

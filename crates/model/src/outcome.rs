@@ -65,6 +65,8 @@ pub enum Overrun {
     Disk,
     /// Somebody asked us to end it.
     Cancelled,
+    /// Whoever asked for it may run nothing any more.
+    Suspended,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -81,7 +83,7 @@ pub struct Usage {
     pub out_of_memory_kills: u64,
 }
 
-fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
 }
 

@@ -1,6 +1,6 @@
 //! The release gate for what a sandbox says while it runs: bytes pass through here on their way out.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
@@ -23,6 +23,35 @@ pub trait Witness {
     fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble>;
     /// One more was started, and there are too many to tell of each.
     fn one_more(&mut self);
+    /// What is used so far: every second or so, of whatever runs that long.
+    fn sampled(&mut self, sample: &Sample) -> Result<Goes, Trouble>;
+}
+
+/// Whether a run may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goes {
+    On,
+    /// It is ended here and now.
+    Ended,
+}
+
+/// What all processes of a run have used together up to a moment, as far as the host can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Sample {
+    /// Since its start.
+    #[serde(serialize_with = "crate::outcome::seconds")]
+    pub after: Duration,
+    #[serde(serialize_with = "crate::outcome::seconds")]
+    pub processor: Duration,
+    /// In use at this moment.
+    pub memory: u64,
+    pub processes: u64,
+    /// Bytes that went through calls such as read and write: files, pipes and sockets alike.
+    pub read: u64,
+    pub written: u64,
+    /// Bytes that passed the release gate.
+    pub output: u64,
+    pub denials: u64,
 }
 
 /// A program that was about to be started.

@@ -25,6 +25,11 @@ const PATIENCE: u64 = 2_000;
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Denials {
+    /// All of them.
+    pub fn count(&self) -> u64 {
+        self.list.iter().map(|denial| denial.times).sum::<u64>() + self.not_listed
+    }
+
     /// Answers one waiting call. `programs` is told of those that start one.
     pub fn answer_next(&mut self, listener: BorrowedFd<'_>, programs: &mut Programs) -> io::Result<()> {
         let Some(asked) = seccomp::receive(listener)? else {

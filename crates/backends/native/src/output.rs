@@ -16,6 +16,8 @@ use crate::input::is_file;
 pub struct Pumps {
     pumps: Vec<Pump>,
     pub dropped: u64,
+    /// Bytes that the caller took.
+    pub passed: u64,
 }
 
 struct Pump {
@@ -70,7 +72,7 @@ impl Pumps {
                 pumps.push(Pump { from, child, of, left, outlet, read, waiting, taken: 0, ended: false });
             }
         }
-        Ok(Pumps { pumps, dropped: 0 })
+        Ok(Pumps { pumps, dropped: 0, passed: 0 })
     }
 
     /// Lets the payload open its output by name, as `/dev/stderr`: a pipe belongs to whoever made it.
@@ -108,9 +110,9 @@ impl Pumps {
 
     /// Moves what can be moved without waiting; pipes that have ended are forgotten.
     pub fn pump(&mut self) -> io::Result<()> {
-        let dropped = &mut self.dropped;
+        let (dropped, passed) = (&mut self.dropped, &mut self.passed);
         let mut failed = None;
-        self.pumps.retain_mut(|pump| match pump.once(dropped) {
+        self.pumps.retain_mut(|pump| match pump.once(dropped, passed) {
             Ok(more) => more,
             Err(error) => {
                 failed = Some(error);
@@ -173,11 +175,11 @@ impl Pump {
     }
 
     /// False at the end.
-    fn once(&mut self, dropped: &mut u64) -> io::Result<bool> {
+    fn once(&mut self, dropped: &mut u64, passed: &mut u64) -> io::Result<bool> {
         if self.waiting.is_empty() && !self.ended && !self.read_some(dropped)? {
             return Ok(true);
         }
-        self.write_some(dropped)?;
+        self.write_some(dropped, passed)?;
         Ok(!self.ended || !self.waiting.is_empty())
     }
 
@@ -209,11 +211,14 @@ impl Pump {
         Ok(true)
     }
 
-    fn write_some(&mut self, dropped: &mut u64) -> io::Result<()> {
+    fn write_some(&mut self, dropped: &mut u64, passed: &mut u64) -> io::Result<()> {
         while self.left_over() > 0 && is_ready(self.to(), PollFlags::OUT)? {
             let now = self.left_over().min(AT_ONCE);
             match rustix::io::write(self.to(), &self.waiting[self.taken..self.taken + now]) {
-                Ok(written) => self.taken += written,
+                Ok(written) => {
+                    self.taken += written;
+                    *passed += written as u64;
+                }
                 Err(Errno::INTR | Errno::AGAIN) => return Ok(()),
                 // The reader has gone, so the child's pipe goes too: it hears of that as it would without us.
                 Err(Errno::PIPE) => {

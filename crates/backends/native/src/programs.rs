@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use model::{Started, Trouble, Witness};
+use model::{Goes, Sample, Started, Trouble, Witness};
 use sys::memory;
 use sys::seccomp::{self, Asked};
 use syscalls::Sysno as Call;
@@ -82,6 +82,12 @@ impl Programs {
         self.waiting.push(Attempt { started, instead_of });
         self.since.get_or_insert_with(Instant::now);
         if self.waiting.len() >= MOST_WAITING { self.tell() } else { Ok(()) }
+    }
+
+    /// Tells what is used so far, and before that what was started.
+    pub fn sampled(&mut self, sample: &Sample) -> Result<Goes, Trouble> {
+        self.tell()?;
+        self.witness.as_mut().map_or(Ok(Goes::On), |witness| witness.sampled(sample))
     }
 
     /// When those that wait should be told.

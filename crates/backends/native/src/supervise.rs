@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use guest::wire::{self, Report, Stage};
 use model::{
-    Enforcement, Exit, Finished, Grant, Inspected, Outcome, Overrun, SetupFailure, Stack, StartFailure, Timing, Usage,
-    Wall,
+    Enforcement, Exit, Finished, Goes, Grant, Inspected, Outcome, Overrun, Sample, SetupFailure, Stack, StartFailure,
+    Timing, Usage, Wall,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -209,6 +209,10 @@ impl Watch {
                 self.overrun = Some(overrun);
                 return Ok(());
             }
+            if self.sample(now)? == Goes::Ended {
+                self.overrun = Some(Overrun::Suspended);
+                return Ok(());
+            }
             if let Some(terminal) = &mut self.terminal {
                 terminal.let_go(now)?;
             }
@@ -255,6 +259,18 @@ impl Watch {
         self.measure.overrun(now, self.raised.group.as_ref())
     }
 
+    /// Tells what is used so far, if it is time to.
+    fn sample(&mut self, now: Instant) -> io::Result<Goes> {
+        let Some(used) = self.measure.sample(now, self.raised.group.as_ref()) else { return Ok(Goes::On) };
+        let sample = Sample {
+            after: self.raised.started.elapsed(),
+            output: self.raised.pumps.passed + self.terminal.as_ref().map_or(0, Terminal::passed),
+            denials: self.denials.count(),
+            ..used
+        };
+        self.programs.sampled(&sample).map_err(|trouble| io::Error::other(trouble.to_string()))
+    }
+
     fn wait_for_something(&self, now: Instant) -> io::Result<Ready> {
         let mut sources: Vec<(What, BorrowedFd<'_>)> =
             vec![(What::Wire, self.raised.wire.as_fd()), (What::Signal, self.raised.signals.as_fd())];
@@ -279,8 +295,10 @@ impl Watch {
             .collect();
 
         let screen = self.terminal.as_ref().and_then(Terminal::next);
-        let next =
-            [self.deadline, self.grace, self.measure.next(), self.programs.next(), screen].into_iter().flatten().min();
+        let next = [self.deadline, self.grace, Some(self.measure.next()), self.programs.next(), screen]
+            .into_iter()
+            .flatten()
+            .min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}

@@ -21,6 +21,8 @@ pub struct Terminal {
     /// Typed and not yet taken; shown and not yet taken. Nothing more is read on a side until it is.
     typed: Vec<u8>,
     shown: Vec<u8>,
+    /// Bytes that the caller took.
+    passed: u64,
     input_open: bool,
     output_open: bool,
     /// When what is held back is let go: a person looks, and something may be a word that they wait for.
@@ -47,8 +49,17 @@ impl Terminal {
             }
         }
         let (typed, shown) = (Vec::new(), Vec::new());
-        let terminal =
-            Terminal { inner, outlet, before, typed, shown, input_open: true, output_open: true, rest: None };
+        let terminal = Terminal {
+            inner,
+            outlet,
+            before,
+            typed,
+            shown,
+            passed: 0,
+            input_open: true,
+            output_open: true,
+            rest: None,
+        };
         terminal.resize()?;
         Ok(terminal)
     }
@@ -103,6 +114,10 @@ impl Terminal {
         self.show(&mut buffer)
     }
 
+    pub fn passed(&self) -> u64 {
+        self.passed
+    }
+
     /// When [`Terminal::let_go`] is due.
     pub fn next(&self) -> Option<Instant> {
         self.rest
@@ -146,7 +161,10 @@ impl Terminal {
         }
         while !self.shown.is_empty() && is_ready(rustix::stdio::stdout(), PollFlags::OUT)? {
             match rustix::io::write(rustix::stdio::stdout(), &self.shown[..self.shown.len().min(AT_ONCE)]) {
-                Ok(written) => drop(self.shown.drain(..written)),
+                Ok(written) => {
+                    self.passed += written as u64;
+                    self.shown.drain(..written);
+                }
                 Err(Errno::INTR | Errno::AGAIN) => return Ok(()),
                 Err(Errno::PIPE) => self.shown.clear(),
                 Err(error) => return Err(error.into()),

@@ -76,6 +76,7 @@ fn ran(finished: &Finished) -> String {
         (Some(Overrun::Memory), _) => "ended at the memory limit".to_owned(),
         (Some(Overrun::Disk), _) => "ended at the disk limit".to_owned(),
         (Some(Overrun::Cancelled), _) => "ended on request".to_owned(),
+        (Some(Overrun::Suspended), _) => "ended because its agent was suspended".to_owned(),
         (None, Exit::Code(code)) => format!("exit {code}"),
         (None, Exit::Signal(signal)) => format!("ended by signal {signal}"),
     };

@@ -155,6 +155,12 @@ impl Group {
         number(&read(self.peak.as_ref()?)?)
     }
 
+    /// In use now, with what the kernel keeps of files for it.
+    pub fn memory(&self) -> Option<u64> {
+        let name = if self.unified.is_some() { "memory.current" } else { "memory.usage_in_bytes" };
+        number(&read(&open(&self.folders[0], name)?)?)
+    }
+
     pub fn out_of_memory_kills(&self) -> u64 {
         self.events.as_ref().and_then(read).and_then(|text| entry(&text, "oom_kill")).unwrap_or(0)
     }

@@ -1,6 +1,6 @@
 //! Limits that nothing in the kernel holds here: looked at again and again, and the run ended when one is over.
 //!
-//! A look is cheap or bounded: whoever makes much to look at must not delay the deadline, which is looked at in between.
+//! And what is used so far, for the record. A look is cheap or bounded: whoever makes much to look at must not delay the deadline, which is looked at in between.
 
 mod disk;
 pub mod records;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{Access, Grant, Kept, Overrun, Stack};
+use model::{Access, Grant, Kept, Overrun, Sample, Stack};
 
 use crate::groups::Group;
 use disk::Disk;
@@ -21,6 +21,8 @@ const SOONEST: Duration = Duration::from_millis(10);
 const LATEST: Duration = Duration::from_millis(100);
 /// The longest that one look at one thing may take.
 const BUDGET: Duration = Duration::from_millis(20);
+/// Between two samples.
+const SAMPLE: Duration = Duration::from_secs(1);
 
 pub struct Measure {
     memory: Option<u64>,
@@ -29,6 +31,7 @@ pub struct Measure {
     disks: Vec<Disk>,
     next: Option<Instant>,
     pause: Duration,
+    next_sample: Instant,
 }
 
 impl Measure {
@@ -52,12 +55,29 @@ impl Measure {
             disks,
             next: needed.then(|| Instant::now() + SOONEST),
             pause: SOONEST,
+            next_sample: Instant::now() + SAMPLE,
         }
     }
 
     /// When to look again.
-    pub fn next(&self) -> Option<Instant> {
-        self.next
+    pub fn next(&self) -> Instant {
+        self.next.map_or(self.next_sample, |next| next.min(self.next_sample))
+    }
+
+    /// What is used so far, if it is time to look.
+    pub fn sample(&mut self, now: Instant, group: Option<&Group>) -> Option<Sample> {
+        if now < self.next_sample {
+            return None;
+        }
+        let by_group = (group.and_then(Group::cpu_time), group.and_then(Group::memory));
+        if by_group.0.is_none() || by_group.1.is_none() {
+            self.tree.look(self.memory, BUDGET);
+        }
+        let (processor, memory) = (by_group.0.unwrap_or(self.tree.cpu_time), by_group.1.unwrap_or(self.tree.memory));
+        self.tree.look_at_transfers(BUDGET);
+        let Tree { processes, read, written, .. } = self.tree;
+        self.next_sample = Instant::now() + SAMPLE;
+        Some(Sample { processor, memory, processes, read, written, ..Sample::default() })
     }
 
     /// Looks, if it is time to, and says which limit is over.

@@ -7,8 +7,9 @@ pub struct Stat {
     pub pid: i32,
     /// When it began; with its number, what tells it from others.
     pub started: u64,
-    /// Its own time and that of the children it has waited for.
+    /// Its own time, and that of the children it has waited for.
     pub ticks: u64,
+    pub of_children: u64,
 }
 
 pub fn stat(record: &[u8]) -> Option<Stat> {
@@ -17,9 +18,10 @@ pub fn stat(record: &[u8]) -> Option<Stat> {
     let name_ends = record.iter().rposition(|byte| *byte == b')')?;
     let fields: Vec<&[u8]> = words(&record[name_ends + 1..]).collect();
     // proc(5): utime, stime, cutime and cstime are fields 14 to 17, starttime is 22; these begin with field 3.
-    let mut times = fields.get(11..15)?.iter().map(|field| number::<u64>(field));
-    let ticks = times.try_fold(0u64, |sum, time| Some(sum.saturating_add(time?)))?;
-    Some(Stat { pid, started: number(fields.get(19)?)?, ticks })
+    let time = |field: usize| number::<u64>(fields.get(field)?);
+    let ticks = time(11)?.saturating_add(time(12)?);
+    let of_children = time(13)?.saturating_add(time(14)?);
+    Some(Stat { pid, started: number(fields.get(19)?)?, ticks, of_children })
 }
 
 /// The numbers in /proc/PID/task/TID/children.
@@ -27,10 +29,15 @@ pub fn children(record: &[u8]) -> impl Iterator<Item = i32> {
     words(record).filter_map(number).filter(|pid| *pid > 0)
 }
 
+/// From a line such as `rchar: 12` in /proc/PID/io; 0 if there is none.
+pub fn count(record: &[u8], key: &str) -> u64 {
+    let line = record.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(key.as_bytes()));
+    line.and_then(|rest| number(words(rest).next()?)).unwrap_or(0)
+}
+
 /// Bytes, from a line such as `RssAnon:  12 kB` in /proc/PID/status; 0 if there is none.
 pub fn kilobytes(record: &[u8], key: &str) -> u64 {
-    let line = record.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(key.as_bytes()));
-    line.and_then(|rest| number::<u64>(words(rest).next()?)).unwrap_or(0).saturating_mul(1024)
+    count(record, key).saturating_mul(1024)
 }
 
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -50,7 +57,7 @@ mod tests {
         let names: [&[u8]; 6] = [b"sh", b"\xff\xfe", b") R 1 1 1", b"a\nb", b"((", b""];
         for name in names {
             let record = [b"7 (", name, b") S 1 7 7 0 -1 4194560 9 8 7 6 10 20 30 40 20 0 1 0 555 99 1"].concat();
-            assert_eq!(stat(&record), Some(Stat { pid: 7, started: 555, ticks: 100 }), "{name:?}");
+            assert_eq!(stat(&record), Some(Stat { pid: 7, started: 555, ticks: 30, of_children: 70 }), "{name:?}");
         }
         let status = b"Name:\t\xff\xfe\nState:\tS (sleeping)\nRssAnon:\t     200 kB\nRssShmem:\t       4 kB\n";
         assert_eq!(kilobytes(status, "RssAnon:"), 200 * 1024);

@@ -16,8 +16,14 @@ pub struct Tree {
     pub cpu_time: Duration,
     /// Files that are open and have no name any more: device and bytes.
     pub removed_files: Vec<(u64, u64)>,
-    /// What each process had used when last seen; those who are gone keep it.
-    used: HashMap<(i32, u64), Duration>,
+    /// How many processes there were when last looked.
+    pub processes: u64,
+    /// Bytes that went through calls such as read and write.
+    pub read: u64,
+    pub written: u64,
+    /// What each process that lives had used by itself when last seen, and all that are gone.
+    own: HashMap<(i32, u64), u64>,
+    gone: u64,
     /// Where to go on looking at descriptors, when there are too many for one look.
     turn: usize,
     ticks_per_second: u64,
@@ -30,7 +36,11 @@ impl Tree {
             memory: 0,
             cpu_time: Duration::ZERO,
             removed_files: Vec::new(),
-            used: HashMap::new(),
+            processes: 0,
+            read: 0,
+            written: 0,
+            own: HashMap::new(),
+            gone: 0,
             turn: 0,
             ticks_per_second: rustix::param::clock_ticks_per_second().max(1),
         }
@@ -39,15 +49,9 @@ impl Tree {
     /// Looks at everything once. A process that ends meanwhile counts for nothing: it holds nothing any more.
     pub fn look(&mut self, memory_limit: Option<u64>, budget: Duration) {
         let started = Instant::now();
-        let processes = self.processes();
-        let mut upper = 0;
-        for process in &processes {
-            upper += resident(process);
-            if let Some((key, used)) = self.used_by(process) {
-                self.used.insert(key, used);
-            }
-        }
-        self.cpu_time = self.used.values().sum();
+        let processes = self.find();
+        let mut upper: u64 = processes.iter().map(|process| resident(process)).sum();
+        self.count_time(&processes);
         // What is shared was counted once a process: look closer only if even that would be too much.
         if memory_limit.is_some_and(|limit| upper > limit) {
             upper = processes.iter().map(|process| share(process).unwrap_or_else(|| resident(process))).sum();
@@ -55,7 +59,45 @@ impl Tree {
         self.memory = upper + self.files(&processes, started, budget);
     }
 
-    fn processes(&self) -> Vec<PathBuf> {
+    /// How much was read and written; more is not looked at than there is time for.
+    pub fn look_at_transfers(&mut self, budget: Duration) {
+        let started = Instant::now();
+        let processes = self.find();
+        self.processes = processes.len() as u64;
+        let (mut read, mut written) = (0u64, 0u64);
+        for process in processes.iter().take_while(|_| started.elapsed() < budget) {
+            // With those of the threads that ended, and of the children that were waited for.
+            let record = std::fs::read(process.join("io")).unwrap_or_default();
+            read = read.saturating_add(records::count(&record, "rchar:"));
+            written = written.saturating_add(records::count(&record, "wchar:"));
+        }
+        // What nobody waited for is gone with its process, and was read and written all the same.
+        (self.read, self.written) = (self.read.max(read), self.written.max(written));
+    }
+
+    /// A child's time becomes its parent's when that waits for it, and nobody's if nobody does. So there are two sums,
+    /// each of which may be too small and none too large: of all who live with what they waited for, and of what each
+    /// one ever seen used by itself.
+    fn count_time(&mut self, processes: &[PathBuf]) {
+        let mut own = HashMap::with_capacity(processes.len());
+        let mut with_children = 0u64;
+        for process in processes {
+            let Some(stat) = std::fs::read(process.join("stat")).ok().and_then(|record| records::stat(&record)) else {
+                continue;
+            };
+            with_children = with_children.saturating_add(stat.ticks).saturating_add(stat.of_children);
+            own.insert((stat.pid, stat.started), stat.ticks);
+        }
+        let gone: u64 = self.own.iter().filter(|(process, _)| !own.contains_key(process)).map(|(_, ticks)| ticks).sum();
+        self.gone = self.gone.saturating_add(gone);
+        let each = own.values().sum::<u64>().saturating_add(self.gone);
+        self.own = own;
+        let ticks = with_children.max(each);
+        let time = Duration::from_millis(ticks.saturating_mul(1000) / self.ticks_per_second);
+        self.cpu_time = self.cpu_time.max(time);
+    }
+
+    fn find(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut waiting = vec![self.first];
         let mut seen = HashSet::new();
@@ -72,13 +114,6 @@ impl Tree {
             found.push(folder);
         }
         found
-    }
-
-    /// Its own time and that of the children it has waited for.
-    fn used_by(&self, process: &Path) -> Option<((i32, u64), Duration)> {
-        let stat = records::stat(&std::fs::read(process.join("stat")).ok()?)?;
-        let used = Duration::from_millis(stat.ticks.saturating_mul(1000) / self.ticks_per_second);
-        Some(((stat.pid, stat.started), used))
     }
 
     /// Files in memory that no process needs to have mapped: the private filesystem as a whole, and unnamed ones.
