@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::window::sane;
+use crate::window::{sane, short};
 
 /// An agent that is new has no usual yet.
 pub const WARM_UP: u64 = 30;
@@ -22,8 +22,11 @@ pub const ALARM: f64 = 8.0;
 #[serde(deny_unknown_fields)]
 pub struct Drift {
     seen: u64,
+    #[serde(with = "short")]
     usual: f64,
+    #[serde(with = "short")]
     sum: f64,
+    #[serde(with = "short")]
     last: f64,
 }
 
@@ -34,7 +37,7 @@ impl Drift {
         self.last = value;
         let drifted = self.seen >= WARM_UP && {
             let doublings = (value.max(floor) / self.usual.max(floor)).log2();
-            self.sum = sane(self.sum + doublings.min(MOST_AT_ONCE) - SLACK).min(2.0 * ALARM);
+            self.sum = sane((self.sum + doublings.min(MOST_AT_ONCE) - SLACK).min(2.0 * ALARM));
             self.sum >= ALARM
         };
         self.seen = self.seen.saturating_add(1);
@@ -58,10 +61,6 @@ impl Drift {
     /// After an alarm it takes as long again to raise another.
     pub fn settle(&mut self) {
         self.sum = 0.0;
-    }
-
-    pub fn mend(&mut self) {
-        (self.usual, self.sum, self.last) = (sane(self.usual), sane(self.sum), sane(self.last));
     }
 }
 

@@ -49,10 +49,16 @@ pub enum Observation<'a> {
     /// A run was asked for.
     Asked,
     /// It was refused: by which rule, about what.
-    Refused { rule: &'a str, about: &'a str },
+    Refused {
+        rule: &'a str,
+        about: &'a str,
+    },
     Ended(Ended<'a>),
     /// Something was reached, or tried to be: a name or an address, and a port.
-    Connected { host: &'a str, port: u16 },
+    Connected {
+        host: &'a str,
+        port: u16,
+    },
 }
 
 /// What one run came to.

@@ -78,7 +78,8 @@ pub fn pool(host: &str, port: u16) -> Option<Sign> {
         return Some(Sign::Hint(format!("`{}` is a mining pool", name.trim_end_matches('.'))));
     }
     let near = ["localhost", "127.", "0.0.0.0", "[::1]", "::1", "10.", "192.168."];
-    let is_host = host.contains('.') && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter));
+    let is_host =
+        host.contains('.') && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter));
     (PORTS.contains(&port) && is_host && !near.iter().any(|name| host.starts_with(name)))
         .then(|| Sign::Hint(format!("port {port} is one that mining pools use")))
 }
@@ -113,12 +114,8 @@ mod tests {
     #[test]
     fn miners_are_known_by_name_protocol_and_flags() {
         for line in [
-            "./xmrig",
-            "/tmp/.x/XMRig --help",
-            "./worker -o stratum+tcp://pool.example:443 -u x",
-            "./a --url=stratum+ssl://1.2.3.4:14433",
-            "./a -ostratum+tcp://x:1",
-            "./kworker --donate-level=1",
+            "./xmrig", "/tmp/.x/XMRig --help", "./worker -o stratum+tcp://pool.example:443 -u x",
+            "./a --url=stratum+ssl://1.2.3.4:14433", "./a -ostratum+tcp://x:1", "./kworker --donate-level=1",
         ] {
             assert!(matches!(of(line), Some(Sign::Clear(_))), "{line}");
         }
@@ -128,13 +125,8 @@ mod tests {
     #[test]
     fn who_reads_about_miners_is_none() {
         for line in [
-            "grep -rn stratum+tcp:// src",
-            "rg --donate-level",
-            "git log --grep=stratum+tcp://",
-            "which xmrig",
-            "cat xmrig.c",
-            "cargo test --test stratum",
-            "sh -c ./worker -o stratum+tcp://x",
+            "grep -rn stratum+tcp:// src", "rg --donate-level", "git log --grep=stratum+tcp://", "which xmrig",
+            "cat xmrig.c", "cargo test --test stratum", "sh -c ./worker -o stratum+tcp://x",
         ] {
             assert_eq!(of(line), None, "{line}");
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::drift::Drift;
 use crate::variety::{Variety, fingerprint};
-use crate::window::{Window, sane};
+use crate::window::{Window, sane, short};
 use crate::words::{bytes, number, percent, seconds};
 use crate::{Ended, Observation, Terms};
 
@@ -63,7 +63,8 @@ pub struct Profile {
     last: u64,
     runs: u64,
     refused: u64,
-    processor: f64,
+    /// In milliseconds.
+    processor: u64,
     peak_memory: u64,
     read: u64,
     written: u64,
@@ -79,6 +80,7 @@ pub struct Profile {
     load: Window,
     sent: Window,
     /// Sent in an hour, as usual.
+    #[serde(with = "short")]
     hourly: f64,
     kinds: Variety,
     retries: [Retried; RULES],
@@ -214,11 +216,12 @@ impl Profile {
     fn ended(&mut self, ended: &Ended<'_>, terms: &Terms, now: u64) -> Vec<Alert> {
         let Ended { duration, processor, peak_memory, read, written, egress, overrun, denials, denials_not_listed } =
             *ended;
+        let milliseconds = u64::try_from(processor.as_millis()).unwrap_or(u64::MAX);
         let processor = sane(processor.as_secs_f64());
         let refused = denials.iter().fold(denials_not_listed, |sum, denial| sum.saturating_add(denial.times));
-        self.processor = sane(self.processor + processor);
         self.peak_memory = self.peak_memory.max(peak_memory);
         for (total, more) in [
+            (&mut self.processor, milliseconds),
             (&mut self.read, read),
             (&mut self.written, written),
             (&mut self.egress, egress),
@@ -332,30 +335,7 @@ impl Profile {
     }
 
     fn drifts(&mut self) -> [&mut Drift; 5] {
-        [
-            &mut self.of_rate,
-            &mut self.of_processor,
-            &mut self.of_denials,
-            &mut self.of_refusals,
-            &mut self.of_egress,
-        ]
-    }
-
-    /// Whatever was read from a file: no number in it stops the counting.
-    pub fn mend(&mut self) {
-        (self.processor, self.hourly) = (sane(self.processor), sane(self.hourly));
-        for drift in self.drifts() {
-            drift.mend();
-        }
-        let windows = [
-            &mut self.rate,
-            &mut self.refusals,
-            &mut self.recent_timeouts,
-            &mut self.recent_overruns,
-            &mut self.load,
-            &mut self.sent,
-        ];
-        windows.into_iter().chain(self.retries.iter_mut().map(|retried| &mut retried.window)).for_each(Window::mend);
+        [&mut self.of_rate, &mut self.of_processor, &mut self.of_denials, &mut self.of_refusals, &mut self.of_egress]
     }
 
     /// When something of it was observed last.
@@ -395,12 +375,7 @@ impl Profile {
             },
             drift("refused calls of a run", &self.of_denials, MANY_DENIALS, number),
             count("different things refused in 10 min", kinds.round(), String::new(), MOST_KINDS),
-            count(
-                "refusals in 10 min",
-                self.refusals.level(now, REFUSALS_WITHIN),
-                ever(self.refused),
-                MOST_RETRIES,
-            ),
+            count("refusals in 10 min", self.refusals.level(now, REFUSALS_WITHIN), ever(self.refused), MOST_RETRIES),
             count("time-outs in an hour", self.recent_timeouts.level(now, HOUR), ever(self.timeouts), MOST_TIMEOUTS),
             count(
                 "limits reached in an hour",
@@ -421,7 +396,7 @@ impl Profile {
             refused: self.refused,
             first_seen: self.first / SECOND,
             last_seen: self.last / SECOND,
-            processor_seconds: self.processor,
+            processor_seconds: self.processor as f64 / SECOND as f64,
             peak_memory: self.peak_memory,
             read: self.read,
             written: self.written,
@@ -441,7 +416,11 @@ fn scan(kinds: f64) -> Option<Alert> {
     (kinds >= MOST_KINDS).then(|| Alert {
         detector: Detector::Scan,
         severity: Severity::High,
-        measured: format!("about {} different calls or requests were refused in {}", number(kinds.round()), span(KINDS_WITHIN)),
+        measured: format!(
+            "about {} different calls or requests were refused in {}",
+            number(kinds.round()),
+            span(KINDS_WITHIN)
+        ),
         threshold: format!("{} different ones in {}", number(MOST_KINDS), span(KINDS_WITHIN)),
         baseline: "ordinary programs try a handful, and go on without".to_owned(),
     })

@@ -6,9 +6,24 @@ use serde::{Deserialize, Serialize};
 /// More than anything that is ever counted, and small enough that sums of it stay numbers.
 const MOST: f64 = 1e18;
 
-/// A number that is one, is not negative and can be added to.
+/// A number that is one, is not negative and can be added to. Only as exact as it is written down, so that it makes no
+/// difference when that is done.
 pub fn sane(value: f64) -> f64 {
-    if value.is_finite() { value.clamp(0.0, MOST) } else { 0.0 }
+    if value.is_finite() { f64::from(value.clamp(0.0, MOST) as f32) } else { 0.0 }
+}
+
+/// How such a number is written: short.
+pub mod short {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f32(*value as f32)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        f32::deserialize(deserializer).map(|value| super::sane(f64::from(value)))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,7 +31,9 @@ pub fn sane(value: f64) -> f64 {
 pub struct Window {
     /// When the stretch that lasts began, in milliseconds since 1970.
     start: u64,
+    #[serde(with = "short")]
     lasts: f64,
+    #[serde(with = "short")]
     before: f64,
 }
 
@@ -52,10 +69,6 @@ impl Window {
             into if into < 2.0 => sane(self.lasts * (2.0 - into)),
             _ => 0.0,
         }
-    }
-
-    pub fn mend(&mut self) {
-        (self.lasts, self.before) = (sane(self.lasts), sane(self.before));
     }
 }
 
