@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/scan/*", &["belljar-model", "belljar-shell"]),
     ("crates/workspace", &["belljar-model", "belljar-sys"]),
     ("crates/ledger", &["belljar-model"]),
+    ("crates/monitor", &["belljar-model"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),
@@ -23,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/engine",
         &[
             "belljar-model", "belljar-policy", "belljar-code", "belljar-secrets", "belljar-malware", "belljar-egress",
-            "belljar-workspace", "belljar-ledger", "belljar-sys",
+            "belljar-workspace", "belljar-ledger", "belljar-monitor", "belljar-sys",
         ],
     ),
     ("crates/frontends/*", &["belljar-model"]),

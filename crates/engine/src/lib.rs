@@ -12,6 +12,7 @@ mod examine;
 mod inspect;
 mod judge;
 mod layers;
+mod monitor;
 mod policies;
 mod rail;
 mod rates;
@@ -28,12 +29,15 @@ mod toolchains;
 mod user;
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 
 use model::{
-    Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request, RuleLanguage,
-    Sandboxes, Scans, Service, Watch,
+    Agents, Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
+    RuleLanguage, Sandboxes, Scans, Service, Watch,
 };
 use workspace::Workspaces;
+
+pub use monitor::Webhook;
 
 use judge::Admitted;
 use record::Record;
@@ -47,6 +51,9 @@ pub struct Engine {
     /// Where the record of everything is; nothing, if there is no place for one.
     ledger: OnceCell<Option<ledger::Ledger>>,
     languages: Vec<Box<dyn RuleLanguage>>,
+    watch: Rc<dyn Watch>,
+    /// Alerts that go elsewhere go through here.
+    webhook: Rc<dyn Webhook>,
     person: Option<Box<dyn Person>>,
     /// Looks into what a run made before it is released.
     examiner: Box<dyn Examiner>,
@@ -69,10 +76,13 @@ pub struct Parts {
 impl Engine {
     pub fn new(parts: Parts) -> Engine {
         let Parts { backends, languages, watch, person, version } = parts;
-        let workspaces = Workspaces::of_the_user(watch);
+        let watch: Rc<dyn Watch> = Rc::from(watch);
+        let workspaces = Workspaces::of_the_user(Box::new(watch.clone()));
+        // Here a client for HTTPS is joined, as soon as there is one.
+        let webhook = Rc::new(monitor::NoClient);
         let examiner = Box::new(examine::Scanners);
         let (approvals, ledger) = (OnceCell::new(), OnceCell::new());
-        Engine { backends, languages, workspaces, approvals, ledger, person, examiner, version }
+        Engine { backends, languages, watch, webhook, workspaces, approvals, ledger, person, examiner, version }
     }
 }
 
@@ -121,6 +131,10 @@ impl Service for Engine {
     fn records(&self) -> &dyn Records {
         self
     }
+
+    fn agents(&self) -> &dyn Agents {
+        self
+    }
 }
 
 impl Engine {
@@ -130,10 +144,11 @@ impl Engine {
             Ok(record) => record,
             Err(outcome) => return outcome,
         };
-        let outcome = match self.admit(request, kept, &record) {
+        let mut outcome = match self.admit(request, kept, &record) {
             Ok(admitted) => self.carry_out(request, &admitted, kept, &record),
             Err(outcome) => outcome,
         };
+        record.watched_to_the_end(&mut outcome);
         Telling::of(request).outcome(record.ended(request, outcome))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The ledger lies in the home that the user record names: a variable, which whoever asks may set, leads nobody past it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -10,14 +10,16 @@ use std::time::Instant;
 
 use ledger::{Appended, Durable, Envelope, Ledger};
 use model::{
-    Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Refusal, Request, Ruling,
-    SetupFailure, Timing, Trouble, Verdict, Watch, Witness, agents,
+    Approval, Enforcement, Exit, Fate, Finished, Grant, Held, Outcome, Principal, Question, Reason, Refusal, Request,
+    Ruling, SetupFailure, Timing, Trouble, Verdict, Watch, Witness, agents,
 };
 use policy::{Facts, Policy};
 use serde_json::{Value, json};
 
 use crate::Engine;
 use crate::judge::usage;
+use crate::monitor::Monitoring;
+use crate::policies::Loaded;
 use crate::rail::{RECEIPT, Rail};
 use crate::receipt;
 use crate::user::User;
@@ -40,6 +42,10 @@ pub struct Record<'a> {
     watch: &'a dyn Watch,
     /// What its receipt will say.
     receipt: RefCell<receipt::Known>,
+    /// What is wanted was said.
+    was_asked: Cell<bool>,
+    /// Whoever watches over it, from when it is known who asks.
+    monitoring: RefCell<Option<Rc<Monitoring>>>,
 }
 
 impl Engine {
@@ -63,7 +69,13 @@ impl Engine {
         let user = User::of_the_process().name;
         let principal = Principal { user, agent: agents::detected(std::env::vars_os()) };
         let rail = Rc::new(Rail::new(self.ledger().cloned(), run, principal));
-        Record { rail, watch: self.workspaces.watch(), receipt: RefCell::default() }
+        Record {
+            rail,
+            watch: self.workspaces.watch(),
+            receipt: RefCell::default(),
+            was_asked: Cell::default(),
+            monitoring: RefCell::default(),
+        }
     }
 
     /// Something that is no run. Written before it is done, and to the disk, as it can't be undone.
@@ -72,6 +84,28 @@ impl Engine {
         let record = self.record_of(None);
         record.rail.say(kind, false, data);
         record.write(Durable { on_disk: true, checkpoint: true, last_words: false }).map_err(trouble)
+    }
+
+    /// The same about an agent.
+    pub(crate) fn record_deed_about(&self, agent: &str, kind: &'static str, data: Value) -> Result<(), Trouble> {
+        let record = self.record_of(None);
+        record.rail.is_for(&crate::monitor::principal(agent), std::env::vars_os().collect());
+        record.rail.say(kind, false, data);
+        record.write(Durable { on_disk: true, checkpoint: true, last_words: false }).map_err(crate::policies::trouble)
+    }
+
+    /// From now on the monitor sees what becomes of it. Says what is to be asked because of what it has seen before.
+    pub(crate) fn watch_over(
+        &self,
+        principal: &Principal,
+        loaded: &Loaded,
+        record: &Record<'_>,
+    ) -> Result<Vec<Reason>, Outcome> {
+        let (watch, webhook) = (self.watch.clone(), self.webhook.clone());
+        let monitoring =
+            Rc::new(Monitoring::of(principal, loaded.policy.monitored(), record.rail.clone(), watch, webhook)?);
+        record.monitoring.replace(Some(monitoring.clone()));
+        monitoring.admit()
     }
 
     /// What came of it.
@@ -121,6 +155,7 @@ impl Record<'_> {
         if let Some(kept) = kept {
             data["sandbox"] = kept.into();
         }
+        self.was_asked.set(true);
         self.rail.say("run.asked", false, data);
     }
 
@@ -191,7 +226,7 @@ impl Record<'_> {
 
     /// What came of it. The outcome says so if that could not be written.
     pub fn ended(self, request: &Request, outcome: Outcome) -> Outcome {
-        if self.rail.is_silent() {
+        if !self.was_asked.get() {
             self.asked(request, None, None);
         }
         match &outcome {
@@ -222,6 +257,10 @@ impl Record<'_> {
         {
             let nanoseconds = u64::try_from(self.rail.took.get().as_nanos()).unwrap_or(u64::MAX);
             finished.timing.push(Timing { step: "engine: write the record".to_owned(), nanoseconds });
+            if let Some(monitoring) = self.monitoring.borrow().as_ref() {
+                let nanoseconds = u64::try_from(monitoring.took.get().as_nanos()).unwrap_or(u64::MAX);
+                finished.timing.push(Timing { step: "engine: monitor".to_owned(), nanoseconds });
+            }
         }
         match written {
             Ok(()) => outcome,
@@ -291,7 +330,29 @@ impl Record<'_> {
 
     /// Is told what happens inside while it runs.
     pub fn witness(&self) -> Box<dyn Witness> {
-        self.rail.witness()
+        match self.monitoring.borrow().as_ref() {
+            Some(monitoring) => monitoring.witness(self.rail.witness()),
+            None => self.rail.witness(),
+        }
+    }
+
+    /// What was granted, for whoever watches.
+    pub fn grants(&self, grant: &Grant) {
+        if let Some(monitoring) = self.monitoring.borrow().as_ref() {
+            monitoring.grants(grant);
+        }
+    }
+
+    /// Whether nobody has suspended whoever asks meanwhile.
+    pub fn still_free(&self) -> Result<(), Outcome> {
+        self.monitoring.borrow().as_ref().map_or(Ok(()), |monitoring| monitoring.still_free())
+    }
+
+    /// What the monitor makes of it.
+    pub fn watched_to_the_end(&self, outcome: &mut Outcome) {
+        if let Some(monitoring) = self.monitoring.borrow().as_ref() {
+            monitoring.ended(outcome);
+        }
     }
 
     /// Everything that was said since is in the record after this.

@@ -111,6 +111,7 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         accepted_gaps: vec![(Wall::Memory, held)],
         backend: "native".to_owned(),
         leftover: Some(Leftover { sandbox: why.to_owned(), tally: Tally::default(), trouble: Some(why.to_owned()) }),
+        alerts: Vec::new(),
         gathered: Some(gathered(why)),
         inspected: Inspected { findings: vec![finding(why)], unread: vec![why.to_owned()] },
         redacted: vec![Redacted { what: why.to_owned(), times: 1 }],

@@ -123,15 +123,21 @@ impl Profile {
 
     /// An alert that was found elsewhere, unless it is of an episode that was told of already.
     pub fn raise(&mut self, alert: Alert, now: u64) -> Option<Alert> {
-        let seen = self.episodes.get_mut(alert.detector as usize)?;
-        let last = std::mem::replace(seen, now);
+        let lasts = self.is_lasting(alert.detector, now);
+        *self.episodes.get_mut(alert.detector as usize)? = now;
+        (!lasts).then_some(alert)
+    }
+
+    /// Whether what this detector looks for was seen a short while ago.
+    pub fn is_lasting(&self, detector: Detector, now: u64) -> bool {
+        let last = self.episodes.get(detector as usize).copied().unwrap_or_default();
         // What lies far ahead was written before a clock was set back.
-        let lasts = last != 0 && now.saturating_sub(last) < QUIET && last.saturating_sub(now) < QUIET;
-        if lasts {
-            return None;
-        }
-        self.alerts = self.alerts.saturating_add(1);
-        Some(alert)
+        last != 0 && now.saturating_sub(last) < QUIET && last.saturating_sub(now) < QUIET
+    }
+
+    /// So many alerts were told of.
+    pub fn told(&mut self, alerts: u64) {
+        self.alerts = self.alerts.saturating_add(alerts);
     }
 
     /// Somebody looked into it: whatever comes now is news again.
