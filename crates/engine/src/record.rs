@@ -11,12 +11,13 @@ use std::time::Instant;
 use ledger::{Appended, Durable, Envelope, Ledger};
 use model::{
     Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Refusal, Request, Ruling,
-    SetupFailure, Timing, Trouble, Verdict, Watch, Witness, agents,
+    SetupFailure, Streams, Timing, Trouble, Verdict, Watch, Witness, agents,
 };
 use policy::{Facts, Policy};
 use serde_json::{Value, json};
 
 use crate::Engine;
+use crate::digests::Digests;
 use crate::judge::usage;
 use crate::rail::{RECEIPT, Rail};
 use crate::receipt;
@@ -40,6 +41,7 @@ pub struct Record<'a> {
     watch: &'a dyn Watch,
     /// What its receipt will say.
     receipt: RefCell<receipt::Known>,
+    output: Digests,
 }
 
 impl Engine {
@@ -63,7 +65,7 @@ impl Engine {
         let user = User::of_the_process().name;
         let principal = Principal { user, agent: agents::detected(std::env::vars_os()) };
         let rail = Rc::new(Rail::new(self.ledger().cloned(), run, principal));
-        Record { rail, watch: self.workspaces.watch(), receipt: RefCell::default() }
+        Record { rail, watch: self.workspaces.watch(), receipt: RefCell::default(), output: Digests::default() }
     }
 
     /// Something that is no run. Written before it is done, and to the disk, as it can't be undone.
@@ -254,7 +256,17 @@ impl Record<'_> {
             }
         }
         if let Some(leftover) = &finished.leftover {
-            self.rail.say("files.changed", false, json!(leftover));
+            let mut data = json!(leftover);
+            let listed = leftover.listed.iter().map(|change| json!({"path": change.path, "kind": change.kind}));
+            data["paths"] = listed.collect::<Vec<_>>().into();
+            self.rail.say("files.changed", false, data);
+        }
+        let said = self.output.told();
+        if !said.is_empty() {
+            let mut data: serde_json::Map<String, Value> =
+                said.into_iter().map(|(stream, digest)| (stream.to_owned(), digest)).collect();
+            data.insert("redacted".to_owned(), json!(finished.redacted));
+            self.rail.say("output.released", false, data.into());
         }
         let (exit, signal) = match finished.exit {
             Exit::Code(code) => (Some(code), None),
@@ -272,7 +284,15 @@ impl Record<'_> {
         let (Outcome::Ran(finished), Some(written)) = (outcome, self.rail.written()) else { return Ok(()) };
         let began = Instant::now();
         let Principal { user, agent } = self.rail.principal.borrow().clone();
-        let known = receipt::Known { run: self.run().to_owned(), user, agent, ..self.receipt.borrow().clone() };
+        let proven = self.rail.proven.borrow().clone();
+        let known = receipt::Known {
+            run: self.run().to_owned(),
+            user,
+            agent,
+            proven,
+            output: self.output.told(),
+            ..self.receipt.borrow().clone()
+        };
         let Appended { installation, number, hash, .. } = &written;
         let chain = receipt::Chain { installation: installation.clone(), entries: *number, head: ledger::hex(hash) };
         let mut statement = receipt::statement(&known, finished, &chain);
@@ -287,6 +307,11 @@ impl Record<'_> {
         self.rail.took.set(self.rail.took.get() + began.elapsed());
         self.rail.say(RECEIPT, false, envelope);
         self.write(Durable { checkpoint: true, last_words: true, on_disk: false })
+    }
+
+    /// The same streams; what passes is digested.
+    pub fn digested(&self, streams: Streams) -> Streams {
+        self.output.around(streams)
     }
 
     /// Is told what happens inside while it runs.
