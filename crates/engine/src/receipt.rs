@@ -89,6 +89,8 @@ fn stating(known: &Known, finished: &Finished, chain: &Chain, listed: bool) -> V
         "subject": subject,
         "predicateType": RECEIPT,
         "predicate": {
+            // What `built-in` means is its version.
+            "belljar": env!("CARGO_PKG_VERSION"),
             "run": run, "user": user, "agent": agent,
             "input": {"blake3": input}, "code": code.as_ref().map(|code| json!({"blake3": code})),
             "policy": policy, "approvals": approvals,

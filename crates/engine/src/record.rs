@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use ledger::{Appended, Durable, Envelope, Ledger};
 use model::{
-    Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Refusal, Request, Ruling,
+    Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Reason, Refusal, Request, Ruling,
     SetupFailure, Streams, Timing, Trouble, Verdict, Watch, Witness, agents,
 };
 use policy::{Facts, Policy};
@@ -44,15 +44,30 @@ pub struct Record<'a> {
     output: Digests,
 }
 
+/// Something that a person settled for later runs. Written before it counts.
+pub fn settled(kind: &'static str, data: Value) -> Result<(), Trouble> {
+    let user = User::of_the_process();
+    let ledger = folder(&user).map(Ledger::at).ok_or_else(no_place);
+    let principal = Principal { user: user.name, agent: agents::detected(std::env::vars_os()) };
+    let rail = Rail::new(ledger, None, principal);
+    rail.say(kind, false, data);
+    let durable = Durable { on_disk: true, checkpoint: true, last_words: false };
+    rail.write(durable).map(drop).map_err(crate::policies::trouble)
+}
+
+fn no_place() -> SetupFailure {
+    SetupFailure {
+        wall: None,
+        message: "there is no place for the record of what happens".to_owned(),
+        fix: "set HOME or XDG_STATE_HOME to a folder of yours; nothing runs without its record".to_owned(),
+        layers: false,
+    }
+}
+
 impl Engine {
     pub(crate) fn ledger(&self) -> Result<&Ledger, SetupFailure> {
         let known = self.ledger.get_or_init(|| folder(&User::of_the_process()).map(Ledger::at));
-        known.as_ref().ok_or_else(|| SetupFailure {
-            wall: None,
-            message: "there is no place for the record of what happens".to_owned(),
-            fix: "set HOME or XDG_STATE_HOME to a folder of yours; nothing runs without its record".to_owned(),
-            layers: false,
-        })
+        known.as_ref().ok_or_else(no_place)
     }
 
     /// Begins to record one request.
@@ -128,12 +143,8 @@ impl Record<'_> {
 
     pub fn judged(&self, verdict: &Verdict, policy: &Policy, facts: &Facts) {
         let (ruling, rules): (Ruling, Vec<Value>) = match verdict {
-            Verdict::Allowed(_) => (Ruling::Allow, Vec::new()),
-            Verdict::Ask(pending) => {
-                let reasons = pending.question().reasons.iter().take(MOST_LISTED);
-                let rules = reasons.map(|reason| json!({"rule": reason.rule, "place": reason.place, "about": reason.about, "why": reason.why}));
-                (Ruling::Ask, rules.collect())
-            }
+            Verdict::Allowed(_, reasons) => (Ruling::Allow, rules(reasons)),
+            Verdict::Ask(pending) => (Ruling::Ask, rules(&pending.question().reasons)),
             Verdict::Refused(refusal) => (Ruling::Deny, denied(refusal)),
         };
         let findings = facts.findings.iter().take(MOST_LISTED).map(|finding| {
@@ -326,6 +337,13 @@ impl Record<'_> {
         }
         Ok(())
     }
+}
+
+fn rules(reasons: &[Reason]) -> Vec<Value> {
+    let reasons = reasons.iter().take(MOST_LISTED);
+    let told = reasons
+        .map(|reason| json!({"rule": reason.rule, "place": reason.place, "about": reason.about, "why": reason.why}));
+    told.collect()
 }
 
 fn denied(refusal: &Refusal) -> Vec<Value> {

@@ -27,7 +27,7 @@ pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
     reasons.extend(about_workspaces(policy, facts));
     reasons.extend(policy.weigh_findings(&facts.findings));
     match reasons.iter().map(|reason| reason.ruling).max().unwrap_or(Ruling::Deny) {
-        Ruling::Allow => Verdict::Allowed(Box::new(grant)),
+        Ruling::Allow => Verdict::Allowed(Box::new(grant), reasons),
         Ruling::Ask => Verdict::Ask(Box::new(Pending::new(grant, question(request, policy, facts, reasons)))),
         Ruling::Deny => Verdict::Refused(refusal(&reasons)),
     }

@@ -1,5 +1,6 @@
 //! `belljar log`: what happened, a line an entry.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -31,7 +32,7 @@ fn show(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
     let of_one_run = query.run.is_some() && !json;
     // Samples are drawn at the end, where there is one.
     let samples = (of_one_run && !follow && query.kinds.is_empty()).then(Vec::new);
-    let mut page = Page { json, origin: None, of_one_run, day: String::new(), samples };
+    let mut page = Page { json, origin: None, of_one_run, day: String::new(), samples, depths: HashMap::new() };
     let mut after = query.after;
     if let Some(most) = most {
         let newest = records.newest(&query, most)?;
@@ -125,6 +126,8 @@ struct Page {
     day: String,
     /// What is drawn rather than told.
     samples: Option<Vec<Value>>,
+    /// Of processes that are shown.
+    depths: HashMap<i64, usize>,
 }
 
 impl Page {
@@ -149,19 +152,41 @@ impl Page {
             false => clock.get(..12).unwrap_or(clock).to_owned(),
         };
         let mark = if entry.denied { "✗" } else { " " };
-        let run = entry.run.as_deref().map_or("–", |run| run.get(..8).unwrap_or(run));
+        // Of one run, who asked is said where it was asked, and which run is known.
         let who = match &entry.agent {
-            Some(agent) => format!("  [{agent}]"),
-            None => String::new(),
+            Some(agent) if !self.of_one_run || entry.kind == "run.asked" => format!("  [{agent}]"),
+            _ => String::new(),
         };
-        lines.push(format!("{when:>12} {mark} {run:<8}  {:<19} {}{who}", entry.kind, described(entry)));
+        let (run, within) = match self.of_one_run {
+            true => (String::new(), "  ".repeat(self.depth(entry))),
+            false => {
+                let run = entry.run.as_deref().map_or("–", |run| run.get(..8).unwrap_or(run));
+                (format!("{run:<8}  "), String::new())
+            }
+        };
+        lines.push(format!("{when:>12} {mark} {run}{:<19} {within}{}{who}", entry.kind, described(entry)));
         words::print(Ok(words::page(lines)))
+    }
+
+    /// How many programs that are shown are around this one.
+    fn depth(&mut self, entry: &Entry) -> usize {
+        const DEEPEST: usize = 12;
+        if entry.kind != "program.started" {
+            return 0;
+        }
+        let number = |name: &str| entry.data[name].as_i64();
+        let known = |name: &str| number(name).and_then(|process| self.depths.get(&process)).copied();
+        let depth = known("process").or_else(|| known("parent").map(|depth| depth + 1)).unwrap_or(0).min(DEEPEST);
+        if let Some(process) = number("process") {
+            self.depths.insert(process, depth);
+        }
+        depth
     }
 
     /// What the run used over its time, if it took long enough.
     fn draw(&self) -> bool {
         let lines = sparkline::lines(self.samples.as_deref().unwrap_or_default());
-        let indented: Vec<String> = lines.iter().map(|line| format!("{:>23}  {line}", "")).collect();
+        let indented: Vec<String> = lines.iter().map(|line| format!("{:>14} {line}", "")).collect();
         indented.is_empty() || words::print(Ok(words::page(indented)))
     }
 
@@ -185,6 +210,11 @@ pub fn described(entry: &Entry) -> String {
                 None => String::new(),
             };
             format!("{}{inside}", list("command").join(" "))
+        }
+        // What is allowed by what everybody may do needs no words.
+        "run.judged" if data["ruling"] == "allow" && data["findings"].as_array().is_none_or(Vec::is_empty) => {
+            let rules: Vec<&str> = objects(&data["rules"]).iter().filter_map(|rule| rule["rule"].as_str()).collect();
+            if rules.is_empty() { "allow".to_owned() } else { format!("allow: {}", rules.join(", ")) }
         }
         "run.judged" => {
             let rules: Vec<String> =
@@ -264,6 +294,8 @@ pub fn described(entry: &Entry) -> String {
             let signatures = objects(&data["signatures"]);
             format!("signed by key {}", signatures.first().and_then(|signed| signed["keyid"].as_str()).unwrap_or("–"))
         }
+        "policy.trusted" | "policy.distrusted" => text("file"),
+        "approval.standing" | "approval.revoked" => format!("{}: {} ({})", text("rule"), text("about"), text("id")),
         "ledger.checkpoint" => format!("signed up to entry {} by key {}", data["entries"], text("key")),
         "ledger.recovered" => format!("{} bytes of an entry that was never whole", data["torn_bytes"]),
         _ if data.as_object().is_none_or(|data| data.is_empty()) => String::new(),
