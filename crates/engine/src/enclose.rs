@@ -48,7 +48,7 @@ pub fn in_the_strongest(
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);
     record.opening(backend.name(), &enforcement, direct)?;
-    let streams = Streams { witness: Some(record.witness()), ..streams };
+    let streams = record.digested(Streams { witness: Some(record.witness()), ..streams });
     backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)
 }
 

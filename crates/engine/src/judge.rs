@@ -77,7 +77,7 @@ impl Engine {
             self.workspaces.watch().warn(note);
         }
         let grant = match verdict {
-            Verdict::Allowed(grant) => *grant,
+            Verdict::Allowed(grant, _) => *grant,
             Verdict::Ask(pending) => {
                 let grant = self.ask(*pending, &loaded, record)?;
                 still_the_same(request, &facts, &input, &eyes)?;
@@ -98,7 +98,7 @@ impl Engine {
     pub(crate) fn foresee(&self, request: &Request) -> Result<Grant, Outcome> {
         let eyes = Eyes::new(&self.workspaces, None);
         match self.judge(request, &eyes, false, |_, _| Ok(Slots::default()))?.verdict {
-            Verdict::Allowed(grant) => Ok(*grant),
+            Verdict::Allowed(grant, _) => Ok(*grant),
             Verdict::Ask(pending) => Err(Outcome::Refused(would_ask(pending.question()))),
             Verdict::Refused(refusal) => Err(Outcome::Refused(refusal)),
         }

@@ -102,7 +102,7 @@ fn left(
     let sandbox = run.record().shown();
     let leftover = run.finish(workspaces.watch()).unwrap_or_else(|error| {
         let trouble = Some(Trouble::from(error).to_string());
-        Some(Leftover { sandbox, tally: Tally::default(), trouble })
+        Some(Leftover { sandbox, tally: Tally::default(), trouble, manifest: None, listed: Vec::new() })
     });
     if let Outcome::Ran(finished) = &mut outcome {
         finished.leftover = leftover;

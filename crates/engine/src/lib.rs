@@ -6,6 +6,7 @@ pub mod approvals;
 mod artifacts;
 mod capture;
 mod commit;
+mod digests;
 mod door;
 mod enclose;
 mod examine;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ledger::{Appended, Draft, Durable, Ledger, micros_now};
-use model::{Goes, Outcome, Principal, Sample, SetupFailure, Started, Trouble, Witness};
+use model::{Goes, Outcome, Principal, Sample, SetupFailure, Started, Trouble, Wall, Witness};
 use serde_json::{Value, json};
 
 use crate::judge::usage;
@@ -30,6 +30,8 @@ pub struct Rail {
     pub took: Cell<Duration>,
     /// Programs that were started, and were too many to tell of each.
     pub untold: Cell<u64>,
+    /// Walls that were tried from inside, and held.
+    pub proven: RefCell<Vec<Wall>>,
 }
 
 impl Rail {
@@ -43,6 +45,7 @@ impl Rail {
             written: RefCell::default(),
             took: Cell::default(),
             untold: Cell::default(),
+            proven: RefCell::default(),
         }
     }
 
@@ -147,6 +150,11 @@ struct Watching {
 }
 
 impl Witness for Watching {
+    fn armed(&mut self, proven: &[Wall]) {
+        self.rail.proven.replace(proven.to_vec());
+        self.rail.say("sandbox.armed", false, json!({"proven": proven}));
+    }
+
     fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble> {
         for started in started {
             let at = started.at.duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_micros());

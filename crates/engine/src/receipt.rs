@@ -1,6 +1,6 @@
 //! What a run ends with: a statement of what went in, what held it and what came out, under the record's key.
 
-use model::{Exit, Fate, Finished, Held};
+use model::{Exit, Fate, Finished, Held, Wall};
 use serde_json::{Value, json};
 
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
@@ -19,6 +19,10 @@ pub struct Known {
     pub policy: String,
     /// Questions and who said yes.
     pub approvals: Vec<(String, String)>,
+    /// Walls that were tried from inside, and held.
+    pub proven: Vec<Wall>,
+    /// Of each stream that said something, what passed.
+    pub output: Vec<(&'static str, Value)>,
 }
 
 /// Of a statement: artifacts that would make it longer are only in their digest.
@@ -38,8 +42,11 @@ pub fn statement(known: &Known, finished: &Finished, chain: &Chain) -> Value {
 
 /// `listed`: with a line for each artifact, besides the digest of all.
 fn stating(known: &Known, finished: &Finished, chain: &Chain, listed: bool) -> Value {
-    let Known { run, user, agent, input, code, policy, approvals } = known;
+    let Known { run, user, agent, input, code, policy, approvals, proven, output } = known;
     let mut subject = vec![json!({"name": format!("run:{run}"), "digest": {"blake3": chain.head}})];
+    for (stream, said) in output {
+        subject.push(json!({"name": stream, "digest": {"blake3": said["blake3"]}}));
+    }
     let artifacts = finished.gathered.iter().flat_map(|gathered| &gathered.artifacts);
     let (mut released, mut withheld) = (Vec::new(), Vec::new());
     let mut all = blake3::Hasher::new();
@@ -82,10 +89,12 @@ fn stating(known: &Known, finished: &Finished, chain: &Chain, listed: bool) -> V
         "subject": subject,
         "predicateType": RECEIPT,
         "predicate": {
+            // What `built-in` means is its version.
+            "belljar": env!("CARGO_PKG_VERSION"),
             "run": run, "user": user, "agent": agent,
             "input": {"blake3": input}, "code": code.as_ref().map(|code| json!({"blake3": code})),
             "policy": policy, "approvals": approvals,
-            "backend": finished.backend, "walls": walls,
+            "backend": finished.backend, "walls": walls, "proven": proven,
             // Nothing goes out by network yet.
             "egress": [],
             "outcome": {

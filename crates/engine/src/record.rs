@@ -10,16 +10,16 @@ use std::time::Instant;
 
 use ledger::{Appended, Durable, Envelope, Ledger};
 use model::{
-    Approval, Enforcement, Exit, Fate, Finished, Grant, Held, Outcome, Principal, Question, Reason, Refusal, Request,
-    Ruling, SetupFailure, Timing, Trouble, Verdict, Watch, Witness, agents,
+    Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Reason, Refusal, Request, Ruling,
+    SetupFailure, Streams, Timing, Trouble, Verdict, Watch, Witness, agents,
 };
 use policy::{Facts, Policy};
 use serde_json::{Value, json};
 
 use crate::Engine;
+use crate::digests::Digests;
 use crate::judge::usage;
 use crate::monitor::Monitoring;
-use crate::policies::Loaded;
 use crate::rail::{RECEIPT, Rail};
 use crate::receipt;
 use crate::user::User;
@@ -38,25 +38,41 @@ pub fn folder(user: &User) -> Option<PathBuf> {
 
 /// What one request left in the record so far.
 pub struct Record<'a> {
-    rail: Rc<Rail>,
+    pub rail: Rc<Rail>,
     watch: &'a dyn Watch,
     /// What its receipt will say.
     receipt: RefCell<receipt::Known>,
     /// What is wanted was said.
     was_asked: Cell<bool>,
     /// Whoever watches over it, from when it is known who asks.
-    monitoring: RefCell<Option<Rc<Monitoring>>>,
+    pub monitoring: RefCell<Option<Rc<Monitoring>>>,
+    output: Digests,
+}
+
+/// Something that a person settled for later runs. Written before it counts.
+pub fn settled(kind: &'static str, data: Value) -> Result<(), Trouble> {
+    let user = User::of_the_process();
+    let ledger = folder(&user).map(Ledger::at).ok_or_else(no_place);
+    let principal = Principal { user: user.name, agent: agents::detected(std::env::vars_os()) };
+    let rail = Rail::new(ledger, None, principal);
+    rail.say(kind, false, data);
+    let durable = Durable { on_disk: true, checkpoint: true, last_words: false };
+    rail.write(durable).map(drop).map_err(crate::policies::trouble)
+}
+
+fn no_place() -> SetupFailure {
+    SetupFailure {
+        wall: None,
+        message: "there is no place for the record of what happens".to_owned(),
+        fix: "set HOME or XDG_STATE_HOME to a folder of yours; nothing runs without its record".to_owned(),
+        layers: false,
+    }
 }
 
 impl Engine {
     pub(crate) fn ledger(&self) -> Result<&Ledger, SetupFailure> {
         let known = self.ledger.get_or_init(|| folder(&User::of_the_process()).map(Ledger::at));
-        known.as_ref().ok_or_else(|| SetupFailure {
-            wall: None,
-            message: "there is no place for the record of what happens".to_owned(),
-            fix: "set HOME or XDG_STATE_HOME to a folder of yours; nothing runs without its record".to_owned(),
-            layers: false,
-        })
+        known.as_ref().ok_or_else(no_place)
     }
 
     /// Begins to record one request.
@@ -65,7 +81,7 @@ impl Engine {
         Ok(self.record_of(Some(run)))
     }
 
-    fn record_of(&self, run: Option<String>) -> Record<'_> {
+    pub(crate) fn record_of(&self, run: Option<String>) -> Record<'_> {
         let user = User::of_the_process().name;
         let principal = Principal { user, agent: agents::detected(std::env::vars_os()) };
         let rail = Rc::new(Rail::new(self.ledger().cloned(), run, principal));
@@ -73,6 +89,7 @@ impl Engine {
             rail,
             watch: self.workspaces.watch(),
             receipt: RefCell::default(),
+            output: Digests::default(),
             was_asked: Cell::default(),
             monitoring: RefCell::default(),
         }
@@ -84,28 +101,6 @@ impl Engine {
         let record = self.record_of(None);
         record.rail.say(kind, false, data);
         record.write(Durable { on_disk: true, checkpoint: true, last_words: false }).map_err(trouble)
-    }
-
-    /// The same about an agent.
-    pub(crate) fn record_deed_about(&self, agent: &str, kind: &'static str, data: Value) -> Result<(), Trouble> {
-        let record = self.record_of(None);
-        record.rail.is_for(&crate::monitor::principal(agent), std::env::vars_os().collect());
-        record.rail.say(kind, false, data);
-        record.write(Durable { on_disk: true, checkpoint: true, last_words: false }).map_err(crate::policies::trouble)
-    }
-
-    /// From now on the monitor sees what becomes of it. Says what is to be asked because of what it has seen before.
-    pub(crate) fn watch_over(
-        &self,
-        principal: &Principal,
-        loaded: &Loaded,
-        record: &Record<'_>,
-    ) -> Result<Vec<Reason>, Outcome> {
-        let (watch, webhook) = (self.watch.clone(), self.webhook.clone());
-        let monitoring =
-            Rc::new(Monitoring::of(principal, loaded.policy.monitored(), record.rail.clone(), watch, webhook)?);
-        record.monitoring.replace(Some(monitoring.clone()));
-        monitoring.admit()
     }
 
     /// What came of it.
@@ -161,12 +156,8 @@ impl Record<'_> {
 
     pub fn judged(&self, verdict: &Verdict, policy: &Policy, facts: &Facts) {
         let (ruling, rules): (Ruling, Vec<Value>) = match verdict {
-            Verdict::Allowed(_) => (Ruling::Allow, Vec::new()),
-            Verdict::Ask(pending) => {
-                let reasons = pending.question().reasons.iter().take(MOST_LISTED);
-                let rules = reasons.map(|reason| json!({"rule": reason.rule, "place": reason.place, "about": reason.about, "why": reason.why}));
-                (Ruling::Ask, rules.collect())
-            }
+            Verdict::Allowed(_, reasons) => (Ruling::Allow, rules(reasons)),
+            Verdict::Ask(pending) => (Ruling::Ask, rules(&pending.question().reasons)),
             Verdict::Refused(refusal) => (Ruling::Deny, denied(refusal)),
         };
         let findings = facts.findings.iter().take(MOST_LISTED).map(|finding| {
@@ -293,7 +284,17 @@ impl Record<'_> {
             }
         }
         if let Some(leftover) = &finished.leftover {
-            self.rail.say("files.changed", false, json!(leftover));
+            let mut data = json!(leftover);
+            let listed = leftover.listed.iter().map(|change| json!({"path": change.path, "kind": change.kind}));
+            data["paths"] = listed.collect::<Vec<_>>().into();
+            self.rail.say("files.changed", false, data);
+        }
+        let said = self.output.told();
+        if !said.is_empty() {
+            let mut data: serde_json::Map<String, Value> =
+                said.into_iter().map(|(stream, digest)| (stream.to_owned(), digest)).collect();
+            data.insert("redacted".to_owned(), json!(finished.redacted));
+            self.rail.say("output.released", false, data.into());
         }
         let (exit, signal) = match finished.exit {
             Exit::Code(code) => (Some(code), None),
@@ -311,7 +312,15 @@ impl Record<'_> {
         let (Outcome::Ran(finished), Some(written)) = (outcome, self.rail.written()) else { return Ok(()) };
         let began = Instant::now();
         let Principal { user, agent } = self.rail.principal.borrow().clone();
-        let known = receipt::Known { run: self.run().to_owned(), user, agent, ..self.receipt.borrow().clone() };
+        let proven = self.rail.proven.borrow().clone();
+        let known = receipt::Known {
+            run: self.run().to_owned(),
+            user,
+            agent,
+            proven,
+            output: self.output.told(),
+            ..self.receipt.borrow().clone()
+        };
         let Appended { installation, number, hash, .. } = &written;
         let chain = receipt::Chain { installation: installation.clone(), entries: *number, head: ledger::hex(hash) };
         let mut statement = receipt::statement(&known, finished, &chain);
@@ -328,30 +337,16 @@ impl Record<'_> {
         self.write(Durable { checkpoint: true, last_words: true, on_disk: false })
     }
 
+    /// The same streams; what passes is digested.
+    pub fn digested(&self, streams: Streams) -> Streams {
+        self.output.around(streams)
+    }
+
     /// Is told what happens inside while it runs.
     pub fn witness(&self) -> Box<dyn Witness> {
         match self.monitoring.borrow().as_ref() {
             Some(monitoring) => monitoring.witness(self.rail.witness()),
             None => self.rail.witness(),
-        }
-    }
-
-    /// What was granted, for whoever watches.
-    pub fn grants(&self, grant: &Grant) {
-        if let Some(monitoring) = self.monitoring.borrow().as_ref() {
-            monitoring.grants(grant);
-        }
-    }
-
-    /// Whether nobody has suspended whoever asks meanwhile.
-    pub fn still_free(&self) -> Result<(), Outcome> {
-        self.monitoring.borrow().as_ref().map_or(Ok(()), |monitoring| monitoring.still_free())
-    }
-
-    /// What the monitor makes of it.
-    pub fn watched_to_the_end(&self, outcome: &mut Outcome) {
-        if let Some(monitoring) = self.monitoring.borrow().as_ref() {
-            monitoring.ended(outcome);
         }
     }
 
@@ -362,6 +357,13 @@ impl Record<'_> {
         }
         Ok(())
     }
+}
+
+fn rules(reasons: &[Reason]) -> Vec<Value> {
+    let reasons = reasons.iter().take(MOST_LISTED);
+    let told = reasons
+        .map(|reason| json!({"rule": reason.rule, "place": reason.place, "about": reason.about, "why": reason.why}));
+    told.collect()
 }
 
 fn denied(refusal: &Refusal) -> Vec<Value> {

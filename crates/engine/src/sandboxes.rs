@@ -115,7 +115,10 @@ impl Sandboxes for Engine {
     }
 
     fn snapshot(&self, which: &str, name: Option<&str>) -> Result<String, Trouble> {
-        self.workspaces.snapshot(which, name)
+        let snapshot = self.workspaces.snapshot(which, name)?;
+        let sandbox = self.workspaces.find(which)?.id;
+        self.record_done("sandbox.snapshot", false, json!({"sandbox": sandbox, "snapshot": snapshot}))?;
+        Ok(snapshot)
     }
 
     fn roll_back(&self, which: &str, snapshot: Option<&str>) -> Result<String, Trouble> {
@@ -125,7 +128,11 @@ impl Sandboxes for Engine {
     }
 
     fn fork(&self, which: &str, count: usize) -> Result<Vec<KeptSandbox>, Trouble> {
-        self.workspaces.fork(which, count)
+        let sandbox = self.workspaces.find(which)?.id;
+        let forks = self.workspaces.fork(which, count)?;
+        let ids: Vec<&str> = forks.iter().map(|fork| fork.id.as_str()).collect();
+        self.record_done("sandbox.forked", false, json!({"sandbox": sandbox, "forks": ids}))?;
+        Ok(forks)
     }
 
     fn collect(&self, older_than: Duration, only_tell: bool) -> Result<Collected, Trouble> {

@@ -16,11 +16,14 @@ use sys::{identity, limits, mounts, network, process, seccomp, signals};
 
 use crate::restrict::restrict;
 use crate::step::{Source, Step, Way};
+use crate::trial::Trial;
 use crate::wire::{self, Report, Stage};
 
 /// Everything the child needs to know, made before the fork.
 pub struct Orders {
     pub steps: Vec<Step>,
+    /// What must not succeed once all steps are taken.
+    pub trials: Vec<Trial>,
     pub payload: Payload,
     /// The signal mask that the payload gets: the caller's.
     pub mask: signals::Mask,
@@ -55,6 +58,12 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
         }
     }
     state.announce();
+    for (trial, tried) in (0u32..).zip(&orders.trials) {
+        if !tried.is_refused() {
+            fail(wire_at, Report::Breached { trial });
+        }
+    }
+    or_end(wire::send(wire_at, Report::Proven { trials: orders.trials.len() as u32 }, &[]));
     let State { user_terminal, attached, .. } = state;
     // The payload borrows our memory until it executes: copying it would be the dearest part of its start.
     let pid = match process::start_borrowing(alone, || start(orders, wire_at, user_terminal.as_ref(), umask)) {

@@ -6,7 +6,9 @@
 pub mod first;
 mod restrict;
 pub mod step;
+mod trial;
 pub mod wire;
 
 pub use first::{Orders, Payload};
 pub use step::Step;
+pub use trial::Trial;

@@ -26,6 +26,10 @@ pub enum Report {
     Failed { step: u32, errno: i32 },
     /// Every wall is up. Carries the seccomp listener, and the terminal if there is one.
     Armed { filtered: bool, terminal: bool },
+    /// So many trials failed, as all of them should; the payload is about to be started.
+    Proven { trials: u32 },
+    /// A trial succeeded: a wall does not stand, and nothing of the payload has run.
+    Breached { trial: u32 },
     /// The payload could not be started.
     CannotStart { stage: Stage, errno: i32 },
     /// The payload ended; this is its wait status.
@@ -49,6 +53,8 @@ impl Report {
             Report::Armed { filtered, terminal } => (3, u32::from(filtered), u64::from(terminal)),
             Report::CannotStart { stage, errno } => (4, stage as u32, errno as u32 as u64),
             Report::Ended { status } => (5, 0, status as u32 as u64),
+            Report::Proven { trials } => (6, trials, 0),
+            Report::Breached { trial } => (7, trial, 0),
         };
         let mut record = [0; RECORD];
         record[..4].copy_from_slice(&kind.to_le_bytes());
@@ -77,6 +83,8 @@ impl Report {
                 Report::CannotStart { stage: *stage.get(small as usize)?, errno: errno()? }
             }
             5 if small == 0 => Report::Ended { status: narrow()? },
+            6 if large == 0 => Report::Proven { trials: small },
+            7 if large == 0 => Report::Breached { trial: small },
             _ => return None,
         })
     }
@@ -232,6 +240,8 @@ mod tests {
             Report::Armed { filtered: true, terminal: false },
             Report::CannotStart { stage: Stage::Execute, errno: 2 },
             Report::Ended { status: 0x7f00 },
+            Report::Proven { trials: 7 },
+            Report::Breached { trial: 6 },
         ] {
             send(there.as_fd(), report, &[]).expect("sent");
             let (received, descriptors) = receive(here.as_fd()).expect("received").expect("not closed");

@@ -9,6 +9,7 @@ mod code;
 mod denials;
 mod filter;
 mod layers;
+mod ledger;
 mod policy;
 mod records;
 mod request;
@@ -34,6 +35,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("denials", denials::law),
     ("filter", filter::law),
     ("layers", layers::law),
+    ("ledger", ledger::law),
     ("policy", policy::law),
     ("records", records::law),
     ("request", request::law),

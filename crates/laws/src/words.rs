@@ -112,6 +112,13 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         backend: "native".to_owned(),
         leftover: Some(Leftover { sandbox: why.to_owned(), tally: Tally::default(), trouble: Some(why.to_owned()) }),
         alerts: Vec::new(),
+        leftover: Some(Leftover {
+            sandbox: why.to_owned(),
+            tally: Tally::default(),
+            trouble: Some(why.to_owned()),
+            manifest: None,
+            listed: Vec::new(),
+        }),
         gathered: Some(gathered(why)),
         inspected: Inspected { findings: vec![finding(why)], unread: vec![why.to_owned()] },
         redacted: vec![Redacted { what: why.to_owned(), times: 1 }],

@@ -50,6 +50,11 @@ fn layers_are_what_a_sandbox_sees_and_no_text_breaks_a_merge() {
 }
 
 #[test]
+fn an_entry_of_the_record_has_one_form() {
+    holds("ledger");
+}
+
+#[test]
 fn no_policy_is_understood_in_part() {
     holds("policy");
 }

@@ -31,6 +31,14 @@ pub use line::{Draft, Hash, NO_HASH, hex, micros_now, time_text};
 pub use verify::{Outside, verify};
 pub use writer::{Appended, Durable, Ledger};
 
+/// What reads bytes that others may have written. Not for use: for those who try it with all kinds of bytes.
+#[doc(hidden)]
+pub mod hostile {
+    pub use crate::head::Head;
+    pub use crate::line::{Line, write as write_line};
+    pub use crate::query::entry;
+}
+
 /// Entries of one kind that the ledger makes itself.
 pub mod kinds {
     /// The first of all: who keeps this record.

@@ -77,7 +77,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// Adds the entry's line; its hash.
-pub(crate) fn write(lines: &mut Vec<u8>, number: u64, before: &Hash, body: &str) -> Hash {
+pub fn write(lines: &mut Vec<u8>, number: u64, before: &Hash, body: &str) -> Hash {
     let start = lines.len();
     lines.resize(start + DIGITS, b' ');
     lines.push(b' ');
@@ -95,7 +95,7 @@ pub(crate) fn write(lines: &mut Vec<u8>, number: u64, before: &Hash, body: &str)
 
 /// A line taken apart. That it is whole is `holds`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub struct Line<'a> {
     pub hash: Hash,
     pub number: u64,
     pub before: Hash,
@@ -133,7 +133,7 @@ impl<'a> Line<'a> {
 
 /// What entries are looked for by. Values are as they stand in the line, quotes and all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     /// As text: it sorts as time does.
     pub at: &'a [u8],
     pub kind: &'a [u8],

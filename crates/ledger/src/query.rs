@@ -127,9 +127,7 @@ impl<'a> Asked<'a> {
         if line.number <= self.query.after || !self.wants(&line.fields()?) {
             return None;
         }
-        let mut entry: Entry = serde_json::from_slice(line.json).ok()?;
-        entry.hash = hex(&line.hash);
-        Some(entry)
+        entry(&line)
     }
 
     fn wants(&self, fields: &Fields<'_>) -> bool {
@@ -147,6 +145,12 @@ impl<'a> Asked<'a> {
             && same(&self.user, fields.user)
             && same(&self.agent, fields.agent)
     }
+}
+
+pub fn entry(line: &Line<'_>) -> Option<Entry> {
+    let mut entry: Entry = serde_json::from_slice(line.json).ok()?;
+    entry.hash = hex(&line.hash);
+    Some(entry)
 }
 
 /// Digits of the id of a run.

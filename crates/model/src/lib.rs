@@ -52,6 +52,6 @@ pub use seams::{
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
 pub use workspace::{
     Apart, Change, ChangeKind, Changes, Collected, Crossing, Deed, Favor, Gatekeeper, Kept, KeptSandbox, Leftover,
-    OpenGate, Proposed, Removed, Shown, Snapshot, Stack, Taken, Taking, Tally, Thing, ThingKind, Trouble, Unshown,
-    WorkspaceMode,
+    Manifest, OpenGate, Proposed, Removed, Shown, Snapshot, Stack, Taken, Taking, Tally, Thing, ThingKind, Trouble,
+    Unshown, WorkspaceMode,
 };

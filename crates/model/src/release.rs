@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use crate::Trouble;
+use crate::{Trouble, Wall};
 
 /// One stream on its way out.
 pub trait Outlet {
@@ -20,6 +20,8 @@ pub trait Outlet {
 
 /// Whoever writes down what happens in a sandbox while it runs. What can't be written down ends the run.
 pub trait Witness {
+    /// Every wall is up, and these were tried from inside; the payload is being started.
+    fn armed(&mut self, proven: &[Wall]);
     fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble>;
     /// One more was started, and there are too many to tell of each.
     fn one_more(&mut self);

@@ -77,7 +77,8 @@ impl Judgement {
 /// What a policy says to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    Allowed(Box<Grant>),
+    /// With the rules that allow it.
+    Allowed(Box<Grant>, Vec<Reason>),
     Ask(Box<Pending>),
     Refused(Refusal),
 }

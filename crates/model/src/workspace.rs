@@ -190,6 +190,19 @@ pub struct Leftover {
     /// It could not be looked at; it is kept all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Manifest>,
+    /// The first of them, for the record.
+    #[serde(skip)]
+    pub listed: Vec<Change>,
+}
+
+/// All that a run changed, as one digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Manifest {
+    pub blake3: String,
+    /// Files that are in it by their size and time only, because there was too much in them.
+    pub by_size: u64,
 }
 
 /// What to take of a sandbox's changes.

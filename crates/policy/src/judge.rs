@@ -28,7 +28,7 @@ pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
     reasons.extend(policy.weigh_findings(&facts.findings));
     reasons.extend(facts.reasons.iter().cloned());
     match reasons.iter().map(|reason| reason.ruling).max().unwrap_or(Ruling::Deny) {
-        Ruling::Allow => Verdict::Allowed(Box::new(grant)),
+        Ruling::Allow => Verdict::Allowed(Box::new(grant), reasons),
         Ruling::Ask => Verdict::Ask(Box::new(Pending::new(grant, question(request, policy, facts, reasons)))),
         Ruling::Deny => Verdict::Refused(refusal(&reasons)),
     }

@@ -27,6 +27,18 @@ pub fn install(program: &Program) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
+/// What a parent answers the call below with: no kernel gives this number for it, so whoever gets it knows that the
+/// filter asked, and that the parent said no.
+pub const REFUSED_BY_PARENT: i32 = libc::EHWPOISON;
+pub const REFUSED_CALL: u32 = libc::SYS_bpf as u32;
+
+/// Makes a call that no filter of ours lets through and that does nothing where there is none. The number of its error.
+pub fn ask_for_what_is_refused() -> i32 {
+    // SAFETY: bpf(2) with a command that does not exist and no attributes reads and writes nothing of ours.
+    let result = checked(unsafe { libc::syscall(libc::SYS_bpf, i32::MAX, 0usize, 0u32) });
+    result.err().and_then(|error| error.raw_os_error()).unwrap_or(0)
+}
+
 /// A call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {

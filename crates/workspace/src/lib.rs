@@ -20,6 +20,7 @@ mod gate;
 mod guard;
 mod keep;
 mod layer;
+mod manifest;
 pub mod patch;
 pub mod protected;
 mod record;

@@ -8,15 +8,19 @@ use model::{Kept, Leftover, Place, Request, Stack, Tally, Watch};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 
 use crate::base::{self, Bases};
-use crate::changes::Side;
+use crate::changes::{Side, described};
 use crate::copied;
 use crate::error::{Error, Result, cannot};
 use crate::files::Folder;
 use crate::layer::{self, View};
+use crate::manifest;
 use crate::record::{Record, Settings, Workspace};
 use crate::remove;
 use crate::state::State;
 use crate::store::{CLAIM, Store, new_id, now};
+
+/// Changes that are told one by one; the digest is about all.
+const MOST_LISTED: usize = 100;
 
 /// A run that has layers of its own to write to.
 pub struct Session {
@@ -121,7 +125,15 @@ impl Session {
         }
         let mut state = self.store.state()?;
         look_at_last_run(&self.store, &mut state, &mut self.record, watch)?;
-        let tally = Tally::of(&Side::of(&self.store, &state, &self.record)?.changes(&[])?);
+        let side = Side::of(&self.store, &state, &self.record)?;
+        let (mut changes, mut manifest) = (Vec::new(), manifest::Making::new());
+        for part in &side.parts {
+            let differences = part.differences(&[])?;
+            manifest.add(part.place.as_os_str().as_encoded_bytes(), &differences);
+            changes.extend(described(part, differences)?);
+        }
+        let tally = Tally::of(&changes);
+        changes.truncate(MOST_LISTED);
         if !self.known {
             if tally.all() == 0 {
                 state.remove(&self.record.id)?;
@@ -131,7 +143,13 @@ impl Session {
             self.store.unclaim(self.record.top())?;
         }
         drop(self.layer);
-        Ok((tally.all() > 0).then(|| Leftover { sandbox: self.record.shown(), tally, trouble: None }))
+        Ok((tally.all() > 0).then(|| Leftover {
+            sandbox: self.record.shown(),
+            tally,
+            trouble: None,
+            manifest: Some(manifest.finish()),
+            listed: changes,
+        }))
     }
 
     fn claim(&self) -> Result<()> {

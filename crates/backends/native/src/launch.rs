@@ -8,13 +8,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
 use guest::wire::{self, Report};
-use guest::{Orders, Payload, Step};
+use guest::{Orders, Payload, Step, Trial};
 use model::{Outlet, Powers, SetupFailure, Streams, Wall, Witness};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use sys::identity::{self, Mapping};
 use sys::process::{self, Alone, Forked, Strings};
+use sys::seccomp::{self, Answer};
 use sys::{mounts, signals};
 
+use crate::calls;
 use crate::groups::{Ceiling, Group, Placement};
 use crate::host::Host;
 use crate::input::Input;
@@ -40,6 +44,8 @@ pub struct Raised {
     pub clock: Clock,
     /// No pid namespace ends the rest with the first process: we must.
     pub sweep: bool,
+    /// Walls that were tried from inside, and held.
+    pub proven: Vec<Wall>,
 }
 
 /// How long each part took, where somebody wants to know.
@@ -101,7 +107,8 @@ pub fn launch(
         Ok(pair) => pair,
         Err(failed) => return Err(undo(group, failed)),
     };
-    let Blueprint { namespaces, maps, trees, ceiling, processors: _, steps } = blueprint;
+    let Blueprint { namespaces, maps, trees, ceiling, processors: _, steps, trials } = blueprint;
+    let (walls, trials): (Vec<Wall>, Vec<Trial>) = trials.into_iter().unzip();
     if let Some((user, its_group)) = &maps
         && let Err(error) =
             pumps.give_to(user.outside, its_group.outside).and_then(|()| input.give_to(user.outside, its_group.outside))
@@ -110,7 +117,7 @@ pub fn launch(
     }
     let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
     // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
-    let orders = ManuallyDrop::new(Orders { steps, payload, mask, trace });
+    let orders = ManuallyDrop::new(Orders { steps, trials, payload, mask, trace });
     let trees = ManuallyDrop::new(trees);
     let sweep = !namespaces.pid;
     if sweep && let Err(error) = process::adopt_orphans() {
@@ -146,6 +153,7 @@ pub fn launch(
         started,
         clock,
         sweep,
+        proven: walls,
     };
     let armed = maps.map_or(Ok(()), |maps| be_the_parent(&mut raised, maps, &trees, alone)).and_then(|()| {
         if early {
@@ -155,7 +163,8 @@ pub fn launch(
         raised.clock.lap("parent: make the control group, while the child builds its root");
         raised.group.as_ref().map_or(Ok(()), |group| open_doors(group, raised.wire.as_fd()))
     });
-    match armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names)) {
+    let armed = armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names));
+    match armed.and_then(|()| await_proof(&mut raised, &orders.trials)) {
         Ok(()) => Ok(raised),
         Err(failed) => Err(raised.abandon(failed)),
     }
@@ -275,6 +284,51 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
             }
             Ok(None) => return Err(lost("it ended before the walls were up".to_owned())),
             Err(error) => return Err(lost(error.to_string())),
+        }
+    }
+}
+
+/// Hears of every trial that was made inside, and answers the one that must be asked about.
+fn await_proof(raised: &mut Raised, trials: &[Trial]) -> Result<(), SetupFailure> {
+    let lost = |why: String| of(Wall::SystemCalls, format!("the walls could not be tried from inside: {why}"));
+    let Some(listener) = &raised.listener else { return Err(lost("there is no filter".to_owned())) };
+    loop {
+        let mut sources = [
+            PollFd::from_borrowed_fd(raised.wire.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut sources, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(lost(error.to_string())),
+        }
+        let said = !sources[0].revents().is_empty();
+        // A filter that nobody is behind any more only hangs up.
+        let asked = sources[1].revents().contains(PollFlags::IN);
+        // What is said comes first: after the last trial, whoever asks is the payload.
+        if said {
+            return match wire::receive(raised.wire.as_fd()) {
+                Ok(Some((Report::Proven { trials: made }, _))) if made as usize == trials.len() => {
+                    raised.clock.lap("parent: wait until all walls are tried");
+                    Ok(())
+                }
+                Ok(Some((Report::Breached { trial }, _))) => {
+                    let wall = raised.proven.get(trial as usize).copied().unwrap_or(Wall::SystemCalls);
+                    let what = trials.get(trial as usize).map_or("something".to_owned(), Trial::to_string);
+                    Err(of(wall, format!("the wall `{wall}` does not stand: from inside, it was possible {what}")))
+                }
+                Ok(Some((report, _))) => Err(lost(format!("unexpected {report:?}"))),
+                Ok(None) => Err(lost("the first process ended".to_owned())),
+                Err(error) => Err(lost(error.to_string())),
+            };
+        }
+        if asked {
+            let received = seccomp::receive(listener.as_fd()).map_err(|error| lost(error.to_string()))?;
+            let Some(asked) = received else { continue };
+            let answer = match asked.number == seccomp::REFUSED_CALL {
+                true => Answer::Fail(seccomp::REFUSED_BY_PARENT),
+                false => calls::answer(&asked),
+            };
+            seccomp::answer(listener.as_fd(), &asked, answer).map_err(|error| lost(error.to_string()))?;
         }
     }
 }

@@ -5,10 +5,10 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use guest::Step;
 use guest::step::{Access as Reach, Landlock, Source, Way};
+use guest::{Step, Trial};
 use model::paths::{self, is_below, is_within};
-use model::{Access, Command, Files, Kept, Limits, Network, Origin, Place, Powers, Stack};
+use model::{Access, Command, Files, Kept, Limits, Network, Origin, Place, Powers, Stack, Wall};
 use sys::filter;
 use sys::identity::Mapping;
 use sys::limits::Limit;
@@ -40,6 +40,8 @@ pub struct Blueprint {
     /// Processors to run on, where nothing else limits them.
     pub processors: Option<u32>,
     pub steps: Vec<Step>,
+    /// What the child tries then, and must not be able to do.
+    pub trials: Vec<(Wall, Trial)>,
 }
 
 /// A part of the host's files that only the parent has the rights to open.
@@ -157,7 +159,16 @@ fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unp
         // Later, from within its groups, where there are any.
         cgroup: ceiling.is_none(),
     };
-    Ok(Blueprint { namespaces, maps, trees, ceiling, processors, steps })
+    let trials = vec![
+        (Wall::SystemCalls, Trial::ForbiddenCall),
+        (Wall::Files, Trial::MakeFolder),
+        (Wall::Processes, Trial::SeeParent),
+        (Wall::Network, Trial::ReachOut),
+        (Wall::Privileges, Trial::HoldPower),
+        (Wall::Terminal, Trial::OpenTerminal),
+        (Wall::OpenFiles, Trial::OpenMore { than: limits.open_files }),
+    ];
+    Ok(Blueprint { namespaces, maps, trees, ceiling, processors, steps, trials })
 }
 
 fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, Unplannable> {
@@ -201,7 +212,19 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, Unplannable> {
     // Before the filter, which keeps the payload from doing the same.
     steps.push(Step::ForbidInspection);
     steps.push(Step::Filter(filter::compile(&calls::rules(options))));
-    Ok(Blueprint { namespaces: Namespaces::NONE, maps: None, trees: Vec::new(), ceiling, processors, steps })
+    let mut trials = vec![
+        (Wall::SystemCalls, Trial::ForbiddenCall),
+        (Wall::Network, Trial::ReachOut),
+        (Wall::Privileges, Trial::HoldPower),
+        (Wall::Terminal, Trial::OpenTerminal),
+        (Wall::OpenFiles, Trial::OpenMore { than: limits.open_files }),
+    ];
+    // The root is the host's own here, and may be granted.
+    if !files.places.iter().any(|place| place.path == Path::new("/")) {
+        trials.push((Wall::Files, Trial::MakeFolder));
+    }
+    let namespaces = Namespaces::NONE;
+    Ok(Blueprint { namespaces, maps: None, trees: Vec::new(), ceiling, processors, steps, trials })
 }
 
 /// The maps that the parent writes, if it must, and who the payload is inside.
@@ -624,6 +647,7 @@ pub fn describe(blueprint: &Blueprint, command: &Command) -> Vec<model::Step> {
         ));
     }
     steps.extend(blueprint.steps.iter().map(|step| by("child", step.to_string())));
+    steps.extend(blueprint.trials.iter().map(|(wall, trial)| by("child", format!("try      {trial}: {wall}"))));
     steps.push(by("child", "fork     the payload; then only reap and pass signals on".to_owned()));
     let arguments: Vec<_> = command.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     steps.push(by("payload", format!("chdir    {}", command.directory.display())));

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use model::{Goes, Sample, Started, Trouble, Witness};
+use model::{Goes, Sample, Started, Trouble, Wall, Witness};
 use sys::memory;
 use sys::seccomp::{self, Asked};
 use syscalls::Sysno as Call;
@@ -38,7 +38,11 @@ struct Attempt {
 }
 
 impl Programs {
-    pub fn new(witness: Option<Box<dyn Witness>>, first: Vec<String>) -> Programs {
+    /// `proven`: the walls that were tried before any of them.
+    pub fn new(mut witness: Option<Box<dyn Witness>>, first: Vec<String>, proven: &[Wall]) -> Programs {
+        if let Some(witness) = &mut witness {
+            witness.armed(proven);
+        }
         Programs { witness, first: Some(first), seen: 0, waiting: Vec::new(), since: None }
     }
 

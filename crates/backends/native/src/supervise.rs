@@ -188,7 +188,7 @@ impl Watch {
         Watch {
             deadline: limits.wall_time.map(|time| raised.started + time),
             measure: Measure::new(raised.pid, grant, stacks, raised.group.is_some()),
-            programs: Programs::new(raised.witness.take(), words),
+            programs: Programs::new(raised.witness.take(), words, &raised.proven),
             raised,
             denials: Denials::default(),
             terminal: None,

@@ -21,21 +21,22 @@ mod users;
 mod wait;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::{
     Action, Answer, Approval, Decision, Given, Offers, Parked, Person, Question, Refusal, Ruling, Standing, Trouble,
     Watch, agents,
 };
+use serde_json::{Value, json};
 
 use folder::Folder;
 use question::Parking;
 use spool::Spool;
 use users::Users;
 
-use crate::policies;
 use crate::user::User;
+use crate::{policies, record};
 
 pub use spool::{SPOOL, reaches};
 
@@ -72,6 +73,8 @@ pub struct Approvals {
     session: Option<String>,
     /// Where those find questions who are neither the asker nor root.
     spool: PathBuf,
+    /// Writes down what stands from now on.
+    record: fn(&'static str, Value) -> Result<(), Trouble>,
 }
 
 impl Approvals {
@@ -79,13 +82,28 @@ impl Approvals {
     pub fn of_the_user() -> Approvals {
         let settings = policies::settings_folder(&User::of_the_process());
         let (session, spool) = (session::current(), SPOOL.into());
-        Approvals { state: workspace::state_folder(), settings, environment: None, session, spool }
+        Approvals {
+            state: workspace::state_folder(),
+            settings,
+            environment: None,
+            session,
+            spool,
+            record: record::settled,
+        }
     }
 
     /// In these folders, for a caller with these variables.
     pub fn at(state: PathBuf, settings: PathBuf, environment: Vec<(OsString, OsString)>) -> Approvals {
         let (session, spool) = (session::current(), state.join("spool"));
-        Approvals { state: Some(state), settings: Some(settings), environment: Some(environment), session, spool }
+        let record = |_, _| Ok(());
+        Approvals {
+            state: Some(state),
+            settings: Some(settings),
+            environment: Some(environment),
+            session,
+            spool,
+            record,
+        }
     }
 
     /// Waits until a person answers, or the time is over. `watch` is told where to answer, and of answers that do not
@@ -161,7 +179,7 @@ impl Approvals {
             Decision::Always if heard.here && offers.always => {
                 let entries = standing::entries(question, &by);
                 let written = match &self.settings {
-                    Some(settings) => standing::add(settings, &entries),
+                    Some(settings) => self.stand(settings, &entries),
                     None => Err(no_settings()),
                 };
                 if let Err(trouble) = written {
@@ -171,6 +189,14 @@ impl Approvals {
             Decision::Once | Decision::Session | Decision::Always => {}
         }
         Ok(Approval { digest: question.digest.clone(), by })
+    }
+
+    /// From now on these need not be asked again. In the record first, as they let things run.
+    fn stand(&self, settings: &Path, entries: &[Standing]) -> Result<(), Trouble> {
+        for entry in entries {
+            (self.record)("approval.standing", told(entry))?;
+        }
+        standing::add(settings, entries)
     }
 
     /// Folders with questions, and whose they are where they are not our own: of a user, or else our own and whatever others
@@ -264,7 +290,7 @@ impl model::Approvals for Approvals {
         standing::load_to_change(settings)?;
         let given = answer::give(&folder, parked, answer)?;
         if given == Given::Taken {
-            standing::add(settings, &standing::entries(&parked.question, &users.name(us)))?;
+            self.stand(settings, &standing::entries(&parked.question, &users.name(us)))?;
         }
         Ok(given)
     }
@@ -279,8 +305,21 @@ impl model::Approvals for Approvals {
     }
 
     fn revoke(&self, which: &str) -> Result<Option<Standing>, Trouble> {
-        self.settings.as_deref().map_or(Ok(None), |settings| standing::revoke(settings, which))
+        let Some(settings) = self.settings.as_deref() else { return Ok(None) };
+        let revoked = standing::revoke(settings, which)?;
+        if let Some(standing) = &revoked {
+            (self.record)("approval.revoked", told(standing))?;
+        }
+        Ok(revoked)
     }
+}
+
+fn told(standing: &Standing) -> Value {
+    let Standing { id, rule, action, about, principal, workspaces, exactly, on: _, by } = standing;
+    json!({
+        "id": id, "rule": rule, "action": action.name(), "about": about, "principal": principal,
+        "workspaces": workspaces, "exactly": exactly, "by": by,
+    })
 }
 
 fn no_settings() -> Trouble {

@@ -9,13 +9,64 @@ mod run;
 mod store;
 mod webhook;
 
-pub use agents::principal;
 pub use run::Monitoring;
 pub use webhook::{NoClient, Webhook};
 
+use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::Principal;
+use ledger::Durable;
+use model::{Grant, Outcome, Principal, Reason, Trouble};
+use serde_json::Value;
+
+use crate::Engine;
+use crate::policies::Loaded;
+use crate::record::Record;
+
+impl Engine {
+    /// Something that somebody says about an agent. On the disk before it counts.
+    pub(crate) fn record_deed_about(&self, agent: &str, kind: &'static str, data: Value) -> Result<(), Trouble> {
+        let record = self.record_of(None);
+        record.rail.is_for(&agents::principal(agent), std::env::vars_os().collect());
+        record.rail.say(kind, false, data);
+        record.write(Durable { on_disk: true, checkpoint: true, last_words: false }).map_err(crate::policies::trouble)
+    }
+
+    /// From now on the monitor sees what becomes of it. Says what is to be asked because of what it has seen before.
+    pub(crate) fn watch_over(
+        &self,
+        principal: &Principal,
+        loaded: &Loaded,
+        record: &Record<'_>,
+    ) -> Result<Vec<Reason>, Outcome> {
+        let (watch, webhook) = (self.watch.clone(), self.webhook.clone());
+        let monitoring =
+            Rc::new(Monitoring::of(principal, loaded.policy.monitored(), record.rail.clone(), watch, webhook)?);
+        record.monitoring.replace(Some(monitoring.clone()));
+        monitoring.admit()
+    }
+}
+
+impl Record<'_> {
+    /// What was granted, for whoever watches.
+    pub fn grants(&self, grant: &Grant) {
+        if let Some(monitoring) = self.monitoring.borrow().as_ref() {
+            monitoring.grants(grant);
+        }
+    }
+
+    /// Whether nobody has suspended whoever asks meanwhile.
+    pub fn still_free(&self) -> Result<(), Outcome> {
+        self.monitoring.borrow().as_ref().map_or(Ok(()), |monitoring| monitoring.still_free())
+    }
+
+    /// What the monitor makes of it.
+    pub fn watched_to_the_end(&self, outcome: &mut Outcome) {
+        if let Some(monitoring) = self.monitoring.borrow().as_ref() {
+            monitoring.ended(outcome);
+        }
+    }
+}
 
 /// Under which an agent is known: its name, or that of the user who runs something themselves.
 fn known_as(principal: &Principal) -> String {

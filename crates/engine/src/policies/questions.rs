@@ -10,13 +10,14 @@ use model::{
     Remark, Replay, Resource, Said, SaidLine, Trouble, Trusted, agents,
 };
 use policy::{Owner, Policy};
+use serde_json::json;
 
 use super::{Loaded, Trust, code, ignored, load, project_files, read_existing, recorded};
 use crate::inspect::{Begun, Eyes, Pieces};
 use crate::survey::by_letter;
 use crate::told::Telling;
 use crate::user::User;
-use crate::{Engine, door, inspect, rules};
+use crate::{Engine, door, inspect, record, rules};
 
 impl Policies for Engine {
     fn check(&self, asked: &Check, agent: Option<&str>, candidate: Option<&Path>) -> Result<Checked, Trouble> {
@@ -147,6 +148,8 @@ impl Policies for Engine {
         let is_its = |owner: &str, line: &SaidLine| owner == Owner::Project.name() || line.place.starts_with(&place);
         let lines = |Said { owner, lines }: Said| lines.into_iter().filter(move |line| is_its(owner, line));
         let says = policy.said().into_iter().flat_map(lines).collect();
+        let digest = blake3::hash(text.text.as_bytes()).to_hex();
+        record::settled("policy.trusted", json!({"file": file.to_string_lossy(), "blake3": digest.as_str()}))?;
         trust.set(&here.user, &file, Some(&text.text))?;
         Ok(Trusted { file, says })
     }
@@ -160,6 +163,7 @@ impl Policies for Engine {
                 fix: "nothing to do".to_owned(),
             });
         }
+        record::settled("policy.distrusted", json!({"file": file.to_string_lossy()}))?;
         trust.set(&here.user, &file, None)?;
         Ok(file)
     }

@@ -20,6 +20,7 @@ mod result_file;
 mod run;
 mod sarif;
 mod scan;
+mod sparkline;
 mod watch;
 mod words;
 

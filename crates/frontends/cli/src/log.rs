@@ -1,5 +1,6 @@
 //! `belljar log`: what happened, a line an entry.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -8,10 +9,13 @@ use model::{Entry, EntryQuery, Records, Trouble, units};
 use serde_json::Value;
 
 use crate::words::{self, Layout};
-use crate::{NOT_SET_UP, kept};
+use crate::{NOT_SET_UP, kept, sparkline};
 
-/// One each after every run, and of no news to people; shown where they are asked for.
-const QUIET: [&str; 2] = ["ledger.checkpoint", "run.receipt"];
+/// Of every run, and of no news to people; shown where they are asked for.
+const QUIET: [&str; 4] = ["ledger.checkpoint", "run.receipt", SAMPLE, "sandbox.armed"];
+/// The same, where one run is looked at.
+const QUIET_IN_A_RUN: [&str; 2] = ["ledger.checkpoint", "run.receipt"];
+const SAMPLE: &str = "run.sample";
 /// What fits on a screen.
 const NEWEST: usize = 50;
 
@@ -25,7 +29,10 @@ fn show(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
     let lines = matches.get_one::<usize>("lines").copied();
     let most = lines.or((!json && query.run.is_none()).then_some(NEWEST));
     // Of one run, times count from its beginning.
-    let mut page = Page { json, origin: None, of_one_run: query.run.is_some() && !json, day: String::new() };
+    let of_one_run = query.run.is_some() && !json;
+    // Samples are drawn at the end, where there is one.
+    let samples = (of_one_run && !follow && query.kinds.is_empty()).then(Vec::new);
+    let mut page = Page { json, origin: None, of_one_run, day: String::new(), samples, depths: HashMap::new() };
     let mut after = query.after;
     if let Some(most) = most {
         let newest = records.newest(&query, most)?;
@@ -50,6 +57,7 @@ fn show(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
         (false, None) => records.each(&query, &mut each)?,
         (false, Some(_)) => {}
     }
+    let printed = printed && page.draw();
     Ok(if printed { 0 } else { NOT_SET_UP })
 }
 
@@ -71,14 +79,15 @@ fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trou
         return Err(Trouble { message, fix: "give at least the first 4 digits, or `last`".to_owned() });
     }
     Ok(EntryQuery {
-        run,
         user: text("user"),
         agent: text("agent"),
         denied: matches.get_flag("denied"),
         except: match matches.contains_id("type") || matches.get_flag("json") {
             true => Vec::new(),
+            false if run.is_some() => QUIET_IN_A_RUN.map(str::to_owned).into(),
             false => QUIET.map(str::to_owned).into(),
         },
+        run,
         kinds: matches.get_many::<String>("type").into_iter().flatten().cloned().collect(),
         since: text("since").map(|since| moment(&since)).transpose()?,
         // Everything that begins so is not later.
@@ -115,12 +124,22 @@ struct Page {
     origin: Option<Timestamp>,
     /// Said once for all entries of it.
     day: String,
+    /// What is drawn rather than told.
+    samples: Option<Vec<Value>>,
+    /// Of processes that are shown.
+    depths: HashMap<i64, usize>,
 }
 
 impl Page {
     fn print(&mut self, entry: &Entry) -> bool {
         if self.json {
             return words::print(words::json(entry, Layout::Line).map(|line| line + "\n"));
+        }
+        if entry.kind == SAMPLE
+            && let Some(samples) = &mut self.samples
+        {
+            samples.push(entry.data.clone());
+            return true;
         }
         let mut lines = Vec::new();
         let (day, clock) = entry.at.split_once('T').unwrap_or(("", &entry.at));
@@ -133,13 +152,42 @@ impl Page {
             false => clock.get(..12).unwrap_or(clock).to_owned(),
         };
         let mark = if entry.denied { "✗" } else { " " };
-        let run = entry.run.as_deref().map_or("–", |run| run.get(..8).unwrap_or(run));
+        // Of one run, who asked is said where it was asked, and which run is known.
         let who = match &entry.agent {
-            Some(agent) => format!("  [{agent}]"),
-            None => String::new(),
+            Some(agent) if !self.of_one_run || entry.kind == "run.asked" => format!("  [{agent}]"),
+            _ => String::new(),
         };
-        lines.push(format!("{when:>12} {mark} {run:<8}  {:<19} {}{who}", entry.kind, described(entry)));
+        let (run, within) = match self.of_one_run {
+            true => (String::new(), "  ".repeat(self.depth(entry))),
+            false => {
+                let run = entry.run.as_deref().map_or("–", |run| run.get(..8).unwrap_or(run));
+                (format!("{run:<8}  "), String::new())
+            }
+        };
+        lines.push(format!("{when:>12} {mark} {run}{:<19} {within}{}{who}", entry.kind, described(entry)));
         words::print(Ok(words::page(lines)))
+    }
+
+    /// How many programs that are shown are around this one.
+    fn depth(&mut self, entry: &Entry) -> usize {
+        const DEEPEST: usize = 12;
+        if entry.kind != "program.started" {
+            return 0;
+        }
+        let number = |name: &str| entry.data[name].as_i64();
+        let known = |name: &str| number(name).and_then(|process| self.depths.get(&process)).copied();
+        let depth = known("process").or_else(|| known("parent").map(|depth| depth + 1)).unwrap_or(0).min(DEEPEST);
+        if let Some(process) = number("process") {
+            self.depths.insert(process, depth);
+        }
+        depth
+    }
+
+    /// What the run used over its time, if it took long enough.
+    fn draw(&self) -> bool {
+        let lines = sparkline::lines(self.samples.as_deref().unwrap_or_default());
+        let indented: Vec<String> = lines.iter().map(|line| format!("{:>14} {line}", "")).collect();
+        indented.is_empty() || words::print(Ok(words::page(indented)))
     }
 
     fn offset(&mut self, at: &str) -> String {
@@ -163,6 +211,11 @@ pub fn described(entry: &Entry) -> String {
             };
             format!("{}{inside}", list("command").join(" "))
         }
+        // What is allowed by what everybody may do needs no words.
+        "run.judged" if data["ruling"] == "allow" && data["findings"].as_array().is_none_or(Vec::is_empty) => {
+            let rules: Vec<&str> = objects(&data["rules"]).iter().filter_map(|rule| rule["rule"].as_str()).collect();
+            if rules.is_empty() { "allow".to_owned() } else { format!("allow: {}", rules.join(", ")) }
+        }
         "run.judged" => {
             let rules: Vec<String> =
                 objects(&data["rules"]).iter().map(|rule| strings_of(rule, &["rule", "why"])).collect();
@@ -184,6 +237,28 @@ pub fn described(entry: &Entry) -> String {
             let walls = if weak.is_empty() { "every wall fully held".to_owned() } else { weak.join("; ") };
             format!("{}: {walls}", text("backend"))
         }
+        "sandbox.armed" => format!("tried from inside, and held: {}", list("proven").join(", ")),
+        "output.released" => {
+            let streams = ["stdout", "stderr", "terminal"].into_iter().filter(|name| data[name].is_object());
+            let said = streams.map(|name| {
+                let digest = data[name]["blake3"].as_str().unwrap_or_default();
+                let size = words::size(data[name]["bytes"].as_u64().unwrap_or(0));
+                format!("{size} on {name} (blake3 {}…)", digest.get(..16).unwrap_or(digest))
+            });
+            said.collect::<Vec<_>>().join(", ")
+        }
+        SAMPLE => {
+            let time = |name: &str| Duration::try_from_secs_f64(data[name].as_f64().unwrap_or(0.0)).unwrap_or_default();
+            let size = |name: &str| words::size(data[name].as_u64().unwrap_or(0));
+            format!(
+                "{} of processor time, {} of memory, {} processes, {} read, {} written",
+                words::time(time("processor")),
+                size("memory"),
+                data["processes"],
+                size("read"),
+                size("written")
+            )
+        }
         "program.started" => {
             let words = list("arguments").join(" ");
             format!("{} {}: {words}", data["process"], text("program"))
@@ -200,7 +275,12 @@ pub fn described(entry: &Entry) -> String {
                 ["added", "modified", "deleted", "renamed"].map(|what| (data[what].as_u64().unwrap_or(0), what));
             let counts: Vec<String> =
                 counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-            format!("{} in {}", counts.join(", "), text("sandbox"))
+            const SHOWN: usize = 3;
+            let paths: Vec<&str> = objects(&data["paths"]).iter().filter_map(|path| path["path"].as_str()).collect();
+            let more = if paths.len() > SHOWN { ", …" } else { "" };
+            let paths = paths.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+            let paths = if paths.is_empty() { paths } else { format!(": {paths}{more}") };
+            format!("{} in {}{paths}", counts.join(", "), text("sandbox"))
         }
         "artifact.released" => text("path"),
         "artifact.withheld" => format!("{}: {}", text("path"), text("why")),
@@ -221,6 +301,8 @@ pub fn described(entry: &Entry) -> String {
             let signatures = objects(&data["signatures"]);
             format!("signed by key {}", signatures.first().and_then(|signed| signed["keyid"].as_str()).unwrap_or("–"))
         }
+        "policy.trusted" | "policy.distrusted" => text("file"),
+        "approval.standing" | "approval.revoked" => format!("{}: {} ({})", text("rule"), text("about"), text("id")),
         "ledger.checkpoint" => format!("signed up to entry {} by key {}", data["entries"], text("key")),
         "ledger.recovered" => format!("{} bytes of an entry that was never whole", data["torn_bytes"]),
         _ if data.as_object().is_none_or(|data| data.is_empty()) => String::new(),

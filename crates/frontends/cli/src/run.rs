@@ -148,7 +148,7 @@ fn found(findings: &[Finding]) -> Option<String> {
 
 /// What it changed, and how to look at it.
 fn left(leftover: &Leftover) -> String {
-    let Leftover { sandbox, tally, trouble } = leftover;
+    let Leftover { sandbox, tally, trouble, manifest: _, listed: _ } = leftover;
     if let Some(trouble) = trouble {
         return format!("its changes are kept as {sandbox}, but could not be looked at: {trouble}");
     }

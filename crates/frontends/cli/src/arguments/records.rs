@@ -14,8 +14,8 @@ pub const LOG_HELP: &str = "\
   belljar log --type commit -f       what is taken from sandboxes, as it happens
   belljar log --json > all.ndjson    everything, an object a line
 
-Kinds: run.asked, run.judged, run.ended, run.receipt, approval.asked, approval.answered, sandbox.*, program.started,
-call.denied, files.changed, artifact.released, artifact.withheld, commit.begun, commit.ended, ledger.*; a first word
+Kinds: run.asked, run.judged, run.ended, run.receipt, approval.*, sandbox.*, program.started, run.sample,
+call.denied, files.changed, output.released, artifact.*, commit.*, policy.*, monitor.*, agent.*, ledger.*; a first word
 stands for all of its kind.
 Times are UTC. Values of secrets are never in the record.";
 
