@@ -14,6 +14,8 @@ pub const WARM_UP: u64 = 30;
 const WEIGHT: f64 = 0.02;
 /// Doublings that are no news.
 const SLACK: f64 = 1.0;
+/// What is little says nothing against what was much before: small errands between heavy ones excuse only in number.
+const LITTLE: f64 = 0.25;
 /// One observation is never enough by itself.
 const MOST_AT_ONCE: f64 = 4.0;
 pub const ALARM: f64 = 8.0;
@@ -37,7 +39,8 @@ impl Drift {
         self.last = value;
         let drifted = self.seen >= WARM_UP && {
             let doublings = (value.max(floor) / self.usual.max(floor)).log2();
-            self.sum = sane((self.sum + doublings.min(MOST_AT_ONCE) - SLACK).min(2.0 * ALARM));
+            let slack = if value > floor { SLACK } else { LITTLE };
+            self.sum = sane((self.sum + doublings.min(MOST_AT_ONCE) - slack).min(2.0 * ALARM));
             self.sum >= ALARM
         };
         self.seen = self.seen.saturating_add(1);

@@ -20,8 +20,8 @@ const TURNING: f64 = 0.5;
 /// A second: whoever computes for somebody reads or writes more than this.
 const TINY_IO: f64 = 64.0 * 1024.0;
 const TINIEST_IO: f64 = 4.0 * 1024.0;
-/// A second: a line now and then.
-const TINY_OUTPUT: f64 = 256.0;
+/// A second. Whoever says a line every five seconds never has evidence against them, whoever says one a minute has.
+const TINY_OUTPUT: f64 = 16.0;
 const TAKEN_BACK: f64 = 4.0;
 /// Where something speaks of a pool, a tenth of the time is enough.
 const WITH_A_HINT: f64 = 0.1;

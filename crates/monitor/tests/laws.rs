@@ -40,7 +40,7 @@ fn happened() -> impl Strategy<Value = Happened> {
 }
 
 fn moments() -> impl Strategy<Value = Vec<(Happened, u64)>> {
-    prop::collection::vec((happened(), number()), 0..200)
+    prop::collection::vec((happened(), number()), 0..60)
 }
 
 fn observe(profile: &mut Profile, happened: &Happened, terms: &Terms, now: u64) -> Vec<model::Alert> {
@@ -81,7 +81,7 @@ fn written(profile: &Profile) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
     fn a_profile_stays_small_and_reads_back_whatever_happens(moments in moments(), processors in any::<f64>()) {
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn an_alert_is_not_repeated_within_its_episode(moments in prop::collection::vec(happened(), 0..300)) {
+    fn an_alert_is_not_repeated_within_its_episode(moments in prop::collection::vec(happened(), 0..120)) {
         let terms = Terms::of(4.0);
         let mut profile = Profile::default();
         let mut last = [None::<u64>; Detector::ALL.len()];
