@@ -16,8 +16,6 @@ const HOUR: u64 = 60 * MINUTE;
 /// A profile as JSON is never larger, in bytes.
 pub const LARGEST: usize = 4096;
 
-/// An alert is not repeated before it was quiet for this long.
-const QUIET: u64 = 10 * MINUTE;
 /// Runs in a minute. Agents that start several at once, and test suites that start belljar, stay below it.
 const MOST_RUNS: f64 = 300.0;
 /// Refusals by one rule within five minutes. Agents try again a few times, in other words; not a dozen times.
@@ -132,7 +130,8 @@ impl Profile {
     pub fn is_lasting(&self, detector: Detector, now: u64) -> bool {
         let last = self.episodes.get(detector as usize).copied().unwrap_or_default();
         // What lies far ahead was written before a clock was set back.
-        last != 0 && now.saturating_sub(last) < QUIET && last.saturating_sub(now) < QUIET
+        let quiet = quiet(detector);
+        last != 0 && now.saturating_sub(last) < quiet && last.saturating_sub(now) < quiet
     }
 
     /// So many alerts were told of.
@@ -415,6 +414,15 @@ impl Profile {
             baselines,
             trouble: None,
         }
+    }
+}
+
+/// An alert is not repeated before it was quiet for this long: as long as what it counts is remembered.
+fn quiet(detector: Detector) -> u64 {
+    match detector {
+        Detector::Runaway | Detector::Mining | Detector::Scan | Detector::Retries | Detector::Rate => 10 * MINUTE,
+        Detector::Exfiltration | Detector::Change | Detector::Timeouts => HOUR,
+        Detector::Heavy => LOAD_WITHIN,
     }
 }
 
