@@ -15,8 +15,8 @@ use crate::{Observation, Terms};
 
 /// Of all processors: miners take what there is. Less than all, since others have a share in the machine.
 const FULL_LOAD: f64 = 0.7;
-/// Of one processor.
-const TURNING: f64 = 0.5;
+/// Of one processor: a loop that has to share it still turns, and what only waits uses a hundredth.
+const TURNING: f64 = 0.25;
 /// A second: whoever computes for somebody reads or writes more than this.
 const TINY_IO: f64 = 64.0 * 1024.0;
 const TINIEST_IO: f64 = 4.0 * 1024.0;
