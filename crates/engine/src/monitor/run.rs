@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ledger::Durable;
 use model::{
     Action, Alert, Denied, Detector, Goes, Grant, Hold, Outcome, Principal, Reason, Refusal, Response, Retry, Ruling,
-    Sample, Started, Trouble, Watch, Witness,
+    Sample, Started, Trouble, Wall, Watch, Witness,
 };
 use monitor::{Ended, Live, Observation, Profile, THROTTLED, Terms};
 use policy::Monitored;
@@ -265,6 +265,10 @@ struct Watching {
 }
 
 impl Witness for Watching {
+    fn armed(&mut self, proven: &[Wall]) {
+        self.inner.armed(proven);
+    }
+
     fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble> {
         let seen = |one: &Started| self.monitoring.live.borrow_mut().started(&one.program, &one.arguments);
         let alerts: Vec<Alert> = started.iter().filter_map(seen).collect();
