@@ -4,7 +4,7 @@ use model::{Agents, Entry, EntryQuery, Hold, Principal, Records, Response, Troub
 use monitor::Terms;
 use serde_json::json;
 
-use super::store::{Found, Store};
+use super::store::Found;
 use super::{now, processors};
 use crate::user::User;
 use crate::{Engine, door};
@@ -16,12 +16,12 @@ const LONGEST_WHY: usize = 1000;
 
 impl Agents for Engine {
     fn list(&self) -> Result<Vec<Watched>, Trouble> {
-        let found = store()?.list(now())?;
+        let found = self.agents_known()?.list(now())?;
         Ok(found.into_iter().map(|found| Watched { baselines: Vec::new(), ..shown(found) }).collect())
     }
 
     fn look(&self, agent: &str) -> Result<(Watched, Vec<Entry>), Trouble> {
-        let mut all: Vec<Watched> = store()?.list(now())?.into_iter().map(shown).collect();
+        let mut all: Vec<Watched> = self.agents_known()?.list(now())?.into_iter().map(shown).collect();
         let exact = all.iter().position(|known| known.agent == agent);
         let near: Vec<usize> = (0..all.len()).filter(|at| all[*at].agent.starts_with(agent)).collect();
         let at = match (exact, near.as_slice()) {
@@ -59,14 +59,14 @@ impl Agents for Engine {
             until: None,
         };
         self.record_deed_about(agent, "agent.suspended", json!({"agent": agent, "by": by, "why": why}))?;
-        store()?.set_hold(&hold, now())?;
+        self.agents_known()?.set_hold(&hold, now())?;
         self.known(agent)
     }
 
     fn resume(&self, agent: &str, why: &str) -> Result<Watched, Trouble> {
         valid(agent, why)?;
         may_resume()?;
-        let store = store()?;
+        let store = self.agents_known()?;
         if store.hold(agent, now()).is_ok_and(|hold| hold.is_none()) {
             return Err(Trouble {
                 message: format!("nothing holds for `{agent}`"),
@@ -84,16 +84,9 @@ impl Agents for Engine {
 
 impl Engine {
     fn known(&self, agent: &str) -> Result<Watched, Trouble> {
-        let found = store()?.list(now())?.into_iter().find(|found| found.agent == agent);
+        let found = self.agents_known()?.list(now())?.into_iter().find(|found| found.agent == agent);
         Ok(found.map(shown).unwrap_or_else(|| Watched { agent: agent.to_owned(), ..Watched::default() }))
     }
-}
-
-fn store() -> Result<Store, Trouble> {
-    Store::of(&User::of_the_process()).ok_or_else(|| Trouble {
-        message: "there is no place for what the monitor knows".to_owned(),
-        fix: "set HOME or XDG_STATE_HOME to a folder of yours".to_owned(),
-    })
 }
 
 fn shown(found: Found) -> Watched {

@@ -18,12 +18,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ledger::Durable;
 use model::{Grant, Outcome, Principal, Reason, Trouble};
 use serde_json::Value;
+use store::Store;
 
 use crate::Engine;
 use crate::policies::Loaded;
 use crate::record::Record;
 
 impl Engine {
+    /// What is known of agents lies beside the ledger: in the home that the user record names.
+    fn agents_known(&self) -> Result<Store, Trouble> {
+        let ledger = self.ledger().map_err(|failure| Trouble { message: failure.message, fix: failure.fix })?;
+        Ok(Store::at(ledger.folder().with_file_name("monitor")))
+    }
+
     /// Something that somebody says about an agent. On the disk before it counts.
     pub(crate) fn record_deed_about(&self, agent: &str, kind: &'static str, data: Value) -> Result<(), Trouble> {
         let record = self.record_of(None);
@@ -40,8 +47,9 @@ impl Engine {
         record: &Record<'_>,
     ) -> Result<Vec<Reason>, Outcome> {
         let (watch, webhook) = (self.watch.clone(), self.webhook.clone());
-        let monitoring =
-            Rc::new(Monitoring::of(principal, loaded.policy.monitored(), record.rail.clone(), watch, webhook)?);
+        let store = self.agents_known().map_err(crate::layers::not_set_up)?;
+        let rail = record.rail.clone();
+        let monitoring = Rc::new(Monitoring::of(store, principal, loaded.policy.monitored(), rail, watch, webhook)?);
         record.monitoring.replace(Some(monitoring.clone()));
         monitoring.admit()
     }

@@ -40,6 +40,7 @@ pub struct Monitoring {
 
 impl Monitoring {
     pub fn of(
+        store: Store,
         principal: &Principal,
         policy: Monitored,
         rail: Rc<Rail>,
@@ -47,12 +48,6 @@ impl Monitoring {
         webhook: Rc<dyn Webhook>,
     ) -> Result<Monitoring, Outcome> {
         let began = Instant::now();
-        let store = Store::of(&crate::user::User::of_the_process()).ok_or_else(|| {
-            not_set_up(Trouble {
-                message: "there is no place for what the monitor knows".to_owned(),
-                fix: "set HOME or XDG_STATE_HOME to a folder of yours".to_owned(),
-            })
-        })?;
         let names = [known_as(principal), user(principal)];
         let file = store.open(&names[0]).map_err(not_set_up)?;
         let mut terms = Terms::of(processors());

@@ -15,8 +15,6 @@ use monitor::Profile;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::user::User;
-
 const VERSION: u32 = 1;
 /// Agents that are remembered. Of more, those that were not seen for longest are forgotten, unless something holds for them.
 const MOST: usize = 256;
@@ -59,11 +57,6 @@ pub struct Found {
 }
 
 impl Store {
-    pub fn of(user: &User) -> Option<Store> {
-        let ledger = crate::record::folder(user)?;
-        Some(Store::at(ledger.parent()?.join("monitor")))
-    }
-
     pub fn at(folder: PathBuf) -> Store {
         Store { folder }
     }

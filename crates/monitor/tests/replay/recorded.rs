@@ -7,7 +7,10 @@ use model::Sample;
 
 use crate::scene::{Event, Scene, Usage};
 
-const TRACES: &[(&str, &str)] = &[];
+const TRACES: &[(&str, &str)] = &[
+    ("recorded: `cargo build --release` of a small crate, on a busy machine", include_str!("cargo_build.trace")),
+    ("recorded: `python3 -m unittest`, 60 tests that compute", include_str!("unittest.trace")),
+];
 
 pub fn scenes() -> Vec<Scene> {
     TRACES.iter().map(|(name, trace)| scene(name, trace)).collect()
