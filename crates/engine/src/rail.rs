@@ -155,6 +155,10 @@ struct Watching {
 
 impl Witness for Watching {
     fn armed(&mut self, proven: &[Wall]) {
+        // It is open, and we fork no other one.
+        if let Ok(ledger) = &self.rail.ledger {
+            ledger.keep_open();
+        }
         self.rail.proven.replace(proven.to_vec());
         self.rail.say("sandbox.armed", false, json!({"proven": proven}));
     }
