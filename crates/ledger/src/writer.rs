@@ -39,8 +39,6 @@ pub struct Ledger {
     key: Arc<OnceLock<Key>>,
     /// What stays open, if anything may.
     open: Arc<Mutex<Option<Open>>>,
-    /// Room for last words was seen to be kept.
-    has_reserve: Arc<OnceLock<()>>,
 }
 
 /// Files that stay open between two appends.
@@ -96,7 +94,6 @@ impl Ledger {
             largest_segment: LARGEST_SEGMENT,
             key: Arc::default(),
             open: Arc::default(),
-            has_reserve: Arc::default(),
         }
     }
 
@@ -153,9 +150,8 @@ impl Ledger {
             }
             appended => appended?,
         };
-        if !durable.last_words && self.has_reserve.get().is_none() {
+        if !durable.last_words {
             self.keep_reserve()?;
-            self.has_reserve.get_or_init(|| ());
         }
         Ok(appended)
     }
