@@ -9,6 +9,7 @@ mod commit;
 mod door;
 mod enclose;
 mod examine;
+mod exports;
 mod inspect;
 mod judge;
 mod layers;
@@ -30,8 +31,8 @@ mod user;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request, RuleLanguage,
-    Sandboxes, Scans, Service, Watch,
+    Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
+    RuleLanguage, Sandboxes, Scans, Service, Watch,
 };
 use workspace::Workspaces;
 
@@ -119,6 +120,10 @@ impl Service for Engine {
     }
 
     fn records(&self) -> &dyn Records {
+        self
+    }
+
+    fn exports(&self) -> &dyn Exports {
         self
     }
 }

@@ -141,7 +141,7 @@ impl Engine {
     }
 
     /// The record, if one was begun.
-    fn kept_record(&self) -> Result<&Ledger, Trouble> {
+    pub(crate) fn kept_record(&self) -> Result<&Ledger, Trouble> {
         let ledger = self.own_record()?;
         if ledger.folder().is_dir() {
             return Ok(ledger);
@@ -157,6 +157,6 @@ fn absolute(anchor: &Anchor) -> Anchor {
     }
 }
 
-fn trouble(error: ledger::Error) -> Trouble {
+pub(crate) fn trouble(error: ledger::Error) -> Trouble {
     Trouble { message: error.to_string(), fix: error.fix().to_owned() }
 }

@@ -8,6 +8,7 @@ mod approvals;
 mod artifact;
 mod enforcement;
 mod envelope;
+mod exports;
 mod finding;
 mod grant;
 pub mod names;
@@ -30,6 +31,7 @@ pub use approvals::{
 pub use artifact::{Artifact, Artifacts, Examined, Examiner, Fate, Gathered, ReleaseGate, UNKNOWN_KIND, Withheld};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
+pub use exports::{Destination, Export, ExportFormat, Exports};
 pub use finding::{Finding, Inside, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};

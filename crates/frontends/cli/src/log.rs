@@ -20,7 +20,10 @@ pub fn log(matches: &ArgMatches, records: &dyn Records) -> u8 {
 }
 
 fn show(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
-    let query = query(matches, records)?;
+    let mut query = query(matches, records)?;
+    if !matches.contains_id("type") && !matches.get_flag("json") {
+        query.except = QUIET.map(str::to_owned).into();
+    }
     let (json, follow) = (matches.get_flag("json"), matches.get_flag("follow"));
     let lines = matches.get_one::<usize>("lines").copied();
     let most = lines.or((!json && query.run.is_none()).then_some(NEWEST));
@@ -53,7 +56,8 @@ fn show(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
     Ok(if printed { 0 } else { NOT_SET_UP })
 }
 
-fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trouble> {
+/// Which entries the words are about.
+pub fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trouble> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let mut run = text("run");
     if run.as_deref() == Some("last") {
@@ -75,10 +79,7 @@ fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trou
         user: text("user"),
         agent: text("agent"),
         denied: matches.get_flag("denied"),
-        except: match matches.contains_id("type") || matches.get_flag("json") {
-            true => Vec::new(),
-            false => QUIET.map(str::to_owned).into(),
-        },
+        except: Vec::new(),
         kinds: matches.get_many::<String>("type").into_iter().flatten().cloned().collect(),
         since: text("since").map(|since| moment(&since)).transpose()?,
         // Everything that begins so is not later.
