@@ -13,6 +13,7 @@ mod exports;
 mod inspect;
 mod judge;
 mod layers;
+mod outside;
 mod policies;
 mod rail;
 mod rates;

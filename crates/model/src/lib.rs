@@ -38,7 +38,7 @@ pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartF
 pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
-pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, KeyShown, Records, Soundness};
+pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, HttpsAnchor, KeyShown, Records, Soundness};
 pub use release::{
     Captured, CapturedPart, CapturedStream, Outlet, Patch, Redacted, Started, Streams, Unguarded, Witness, Wording,
 };

@@ -128,13 +128,22 @@ pub fn ledger(ledger: Command) -> Command {
         .subcommand(
             Command::new("anchor")
                 .about("Show, add or remove who is told each checkpoint")
-                .arg(path("file", "Add a file that gets a line for each").conflicts_with("command"))
+                .arg(path("file", "Add a file that gets a line for each").conflicts_with_all(["command", "https"]))
                 .arg(
                     Arg::new("command")
                         .long("command")
                         .value_name("LINE")
+                        .conflicts_with("https")
                         .help("Add a command for `sh` that gets it on its standard input"),
                 )
+                .arg(
+                    Arg::new("https")
+                        .long("https")
+                        .value_name("URL")
+                        .help("Add a place that gets each posted, as JSON"),
+                )
+                .arg(path("header-file", "Headers to send along, a line each").requires("https"))
+                .arg(path("ca", "Believe only the authorities in this file (PEM)").requires("https"))
                 .arg(switch("remove", "Remove it instead"))
                 .arg(json("As a JSON array")),
         )
