@@ -16,6 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/scan/*", &["belljar-model", "belljar-shell"]),
     ("crates/workspace", &["belljar-model", "belljar-sys"]),
     ("crates/ledger", &["belljar-model"]),
+    ("crates/export", &["belljar-model"]),
+    ("crates/egress", &["belljar-model"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),
@@ -23,7 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/engine",
         &[
             "belljar-model", "belljar-policy", "belljar-code", "belljar-secrets", "belljar-malware", "belljar-egress",
-            "belljar-workspace", "belljar-ledger", "belljar-sys",
+            "belljar-workspace", "belljar-ledger", "belljar-export", "belljar-sys",
         ],
     ),
     ("crates/frontends/*", &["belljar-model"]),
@@ -34,7 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
             "belljar-workspace", "belljar-shell", "belljar-engine", "belljar-cedar", "belljar-code", "belljar-secrets",
-            "belljar-malware",
+            "belljar-malware", "belljar-export",
         ],
     ),
     ("xtask", &["belljar-testkit"]),

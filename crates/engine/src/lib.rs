@@ -10,9 +10,11 @@ mod digests;
 mod door;
 mod enclose;
 mod examine;
+mod exports;
 mod inspect;
 mod judge;
 mod layers;
+mod outside;
 mod policies;
 mod rail;
 mod rates;
@@ -31,8 +33,8 @@ mod user;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request, RuleLanguage,
-    Sandboxes, Scans, Service, Watch,
+    Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
+    RuleLanguage, Sandboxes, Scans, Service, Watch,
 };
 use workspace::Workspaces;
 
@@ -120,6 +122,10 @@ impl Service for Engine {
     }
 
     fn records(&self) -> &dyn Records {
+        self
+    }
+
+    fn exports(&self) -> &dyn Exports {
         self
     }
 }

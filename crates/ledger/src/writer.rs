@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use serde_json::json;
 
-use crate::anchor;
 use crate::checkpoint::{Checkpoint, MOST_UNSIGNED};
 use crate::error::{Error, Result, cannot};
 use crate::head::{self, Block, Head};
@@ -154,11 +153,6 @@ impl Ledger {
             self.keep_reserve()?;
         }
         Ok(appended)
-    }
-
-    /// Tells anchors of a checkpoint. Apart from `append`: they may be slow, and nobody waits for them with the lock held.
-    pub fn tell_anchors(&self, checkpoint: &Checkpoint) -> Result<()> {
-        anchor::tell(&self.place, checkpoint)
     }
 
     fn append_bodies(&self, bodies: &[String], durable: Durable) -> Result<Appended> {

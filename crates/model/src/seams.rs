@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome, Patch,
-    Policies, Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Wording,
+    Action, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, KeptSandbox, Outcome,
+    Patch, Policies, Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
+    Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -26,6 +27,8 @@ pub trait Service {
     fn scans(&self) -> &dyn Scans;
     /// Everything that happened.
     fn records(&self) -> &dyn Records;
+    /// The same, sent elsewhere.
+    fn exports(&self) -> &dyn Exports;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.
