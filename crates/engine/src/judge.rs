@@ -62,6 +62,8 @@ impl Engine {
         let eyes = Eyes::new(&self.workspaces, kept);
         let Judged { verdict, loaded, facts, inspected, input, slots } =
             self.judge(request, &eyes, true, |loaded, facts| {
+                record.is_for(&facts.principal, known(request, facts));
+                facts.reasons = self.watch_over(&facts.principal, loaded, record)?;
                 let slots = rates::enter(loaded, &facts.principal)?;
                 if !loaded.policy.is_built_in() {
                     let envelopes = policy::envelopes(request, facts);
@@ -69,7 +71,6 @@ impl Engine {
                 }
                 Ok(slots)
             })?;
-        record.is_for(&facts.principal, known(request, &facts));
         record.asked(request, Some((&facts, &input.bytes)), kept);
         record.judged(&verdict, &loaded.policy, &facts);
         for note in &loaded.policy.notes {
@@ -80,10 +81,12 @@ impl Engine {
             Verdict::Ask(pending) => {
                 let grant = self.ask(*pending, &loaded, record)?;
                 still_the_same(request, &facts, &input, &eyes)?;
+                record.still_free()?;
                 grant
             }
             Verdict::Refused(refusal) => return Err(Outcome::Refused(refusal)),
         };
+        record.grants(&grant);
         let redacts = loaded.policy.redacts();
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
         let release = Release::new(redacts, &known(request, &facts), formats, input.bytes);
@@ -106,7 +109,7 @@ impl Engine {
         request: &Request,
         eyes: &Eyes<'_>,
         reads_input: bool,
-        enter: impl FnOnce(&Loaded, &Facts) -> Result<Slots, Outcome>,
+        enter: impl FnOnce(&Loaded, &mut Facts) -> Result<Slots, Outcome>,
     ) -> Result<Judged, Outcome> {
         if request.command.first().is_none_or(|program| program.is_empty()) {
             return Err(usage("there is no command to run".to_owned(), "put it after `--`: `belljar run -- ls`"));
@@ -115,7 +118,7 @@ impl Engine {
         let user = User::of_the_process();
         let loaded = policies::load(&self.languages, &user, &survey::workspace_folders(request)?, None)?;
         let mut facts = survey::look(request, &user, &loaded)?;
-        let slots = enter(&loaded, &facts)?;
+        let slots = enter(&loaded, &mut facts)?;
         let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
         let pieces = inspect::gather(request, &facts, &input, eyes);
         facts.code = pieces.digest();

@@ -14,6 +14,7 @@ mod exports;
 mod inspect;
 mod judge;
 mod layers;
+mod monitor;
 mod outside;
 mod policies;
 mod rail;
@@ -31,9 +32,10 @@ mod toolchains;
 mod user;
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 
 use model::{
-    Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
+    Agents, Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
     RuleLanguage, Sandboxes, Scans, Service, Watch,
 };
 use workspace::Workspaces;
@@ -50,6 +52,7 @@ pub struct Engine {
     /// Where the record of everything is; nothing, if there is no place for one.
     ledger: OnceCell<Option<ledger::Ledger>>,
     languages: Vec<Box<dyn RuleLanguage>>,
+    watch: Rc<dyn Watch>,
     person: Option<Box<dyn Person>>,
     /// Looks into what a run made before it is released.
     examiner: Box<dyn Examiner>,
@@ -72,10 +75,11 @@ pub struct Parts {
 impl Engine {
     pub fn new(parts: Parts) -> Engine {
         let Parts { backends, languages, watch, person, version } = parts;
-        let workspaces = Workspaces::of_the_user(watch);
+        let watch: Rc<dyn Watch> = Rc::from(watch);
+        let workspaces = Workspaces::of_the_user(Box::new(watch.clone()));
         let examiner = Box::new(examine::Scanners);
         let (approvals, ledger) = (OnceCell::new(), OnceCell::new());
-        Engine { backends, languages, workspaces, approvals, ledger, person, examiner, version }
+        Engine { backends, languages, watch, workspaces, approvals, ledger, person, examiner, version }
     }
 }
 
@@ -128,6 +132,10 @@ impl Service for Engine {
     fn exports(&self) -> &dyn Exports {
         self
     }
+
+    fn agents(&self) -> &dyn Agents {
+        self
+    }
 }
 
 impl Engine {
@@ -137,10 +145,11 @@ impl Engine {
             Ok(record) => record,
             Err(outcome) => return outcome,
         };
-        let outcome = match self.admit(request, kept, &record) {
+        let mut outcome = match self.admit(request, kept, &record) {
             Ok(admitted) => self.carry_out(request, &admitted, kept, &record),
             Err(outcome) => outcome,
         };
+        record.watched_to_the_end(&mut outcome);
         Telling::of(request).outcome(record.ended(request, outcome))
     }
 

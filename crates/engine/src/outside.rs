@@ -6,8 +6,6 @@ use egress::{Client, Encryption, Settings, Trust, Url};
 use export::{Origin, cloud_events, json_line};
 use model::{Entry, HttpsAnchor, Trouble};
 
-use crate::Engine;
-
 /// For a webhook that hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -31,12 +29,11 @@ pub fn is_an_address(url: &str) -> Result<(), Trouble> {
     Url::read(url).map(drop).map_err(trouble)
 }
 
-impl Engine {
-    /// Tells a webhook of one entry of the record, such as an alert of the monitor, as a CloudEvent.
-    pub fn tell_webhook(&self, url: &str, entry: &Entry) -> Result<(), Trouble> {
-        let origin = self.origin(self.kept_record()?)?;
-        post_event(&origin, url, entry).map_err(trouble)
-    }
+/// Tells a webhook of one entry of the record, such as an alert of the monitor, as a CloudEvent.
+pub fn tell_webhook(installation: &str, version: &str, url: &str, entry: &Entry) -> Result<(), Trouble> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let origin = Origin { installation: installation.to_owned(), host, version: version.to_owned() };
+    post_event(&origin, url, entry).map_err(trouble)
 }
 
 fn post_event(origin: &Origin, url: &str, entry: &Entry) -> egress::Result<()> {

@@ -57,10 +57,6 @@ impl Rail {
         self.telling.replace(Telling::with(known));
     }
 
-    pub fn is_silent(&self) -> bool {
-        self.drafts.borrow().is_empty() && self.written.borrow().is_none()
-    }
-
     pub fn written(&self) -> Option<Appended> {
         self.written.borrow().clone()
     }

@@ -2,7 +2,7 @@
 //!
 //! The ledger lies in the home that the user record names: a variable, which whoever asks may set, leads nobody past it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::Engine;
 use crate::digests::Digests;
 use crate::judge::usage;
+use crate::monitor::Monitoring;
 use crate::rail::{RECEIPT, Rail};
 use crate::receipt;
 use crate::user::User;
@@ -37,10 +38,14 @@ pub fn folder(user: &User) -> Option<PathBuf> {
 
 /// What one request left in the record so far.
 pub struct Record<'a> {
-    rail: Rc<Rail>,
+    pub rail: Rc<Rail>,
     watch: &'a dyn Watch,
     /// What its receipt will say.
     receipt: RefCell<receipt::Known>,
+    /// What is wanted was said.
+    was_asked: Cell<bool>,
+    /// Whoever watches over it, from when it is known who asks.
+    pub monitoring: RefCell<Option<Rc<Monitoring>>>,
     output: Digests,
 }
 
@@ -76,11 +81,18 @@ impl Engine {
         Ok(self.record_of(Some(run)))
     }
 
-    fn record_of(&self, run: Option<String>) -> Record<'_> {
+    pub(crate) fn record_of(&self, run: Option<String>) -> Record<'_> {
         let user = User::of_the_process().name;
         let principal = Principal { user, agent: agents::detected(std::env::vars_os()) };
         let rail = Rc::new(Rail::new(self.ledger().cloned(), run, principal));
-        Record { rail, watch: self.workspaces.watch(), receipt: RefCell::default(), output: Digests::default() }
+        Record {
+            rail,
+            watch: self.workspaces.watch(),
+            receipt: RefCell::default(),
+            output: Digests::default(),
+            was_asked: Cell::default(),
+            monitoring: RefCell::default(),
+        }
     }
 
     /// Something that is no run. Written before it is done, and to the disk, as it can't be undone.
@@ -138,6 +150,7 @@ impl Record<'_> {
         if let Some(kept) = kept {
             data["sandbox"] = kept.into();
         }
+        self.was_asked.set(true);
         self.rail.say("run.asked", false, data);
     }
 
@@ -204,7 +217,7 @@ impl Record<'_> {
 
     /// What came of it. The outcome says so if that could not be written.
     pub fn ended(self, request: &Request, outcome: Outcome) -> Outcome {
-        if self.rail.is_silent() {
+        if !self.was_asked.get() {
             self.asked(request, None, None);
         }
         match &outcome {
@@ -235,6 +248,10 @@ impl Record<'_> {
         {
             let nanoseconds = u64::try_from(self.rail.took.get().as_nanos()).unwrap_or(u64::MAX);
             finished.timing.push(Timing { step: "engine: write the record".to_owned(), nanoseconds });
+            if let Some(monitoring) = self.monitoring.borrow().as_ref() {
+                let nanoseconds = u64::try_from(monitoring.took.get().as_nanos()).unwrap_or(u64::MAX);
+                finished.timing.push(Timing { step: "engine: monitor".to_owned(), nanoseconds });
+            }
         }
         match written {
             Ok(()) => outcome,
@@ -327,7 +344,10 @@ impl Record<'_> {
 
     /// Is told what happens inside while it runs.
     pub fn witness(&self) -> Box<dyn Witness> {
-        self.rail.witness()
+        match self.monitoring.borrow().as_ref() {
+            Some(monitoring) => monitoring.witness(self.rail.witness()),
+            None => self.rail.witness(),
+        }
     }
 
     /// Everything that was said since is in the record after this.

@@ -113,6 +113,7 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         // Looked for when it is known that it may run at all.
         findings: Vec::new(),
         code: None,
+        reasons: Vec::new(),
     })
 }
 

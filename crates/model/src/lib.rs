@@ -11,6 +11,7 @@ mod envelope;
 mod exports;
 mod finding;
 mod grant;
+mod monitor;
 pub mod names;
 mod outcome;
 pub mod paths;
@@ -34,6 +35,7 @@ pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use exports::{Destination, Export, ExportFormat, Exports};
 pub use finding::{Finding, Inside, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
+pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,

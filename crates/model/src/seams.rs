@@ -1,14 +1,15 @@
 //! Where rooms meet: each trait is implemented on one side and used on the other.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::{
-    Action, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, KeptSandbox, Outcome,
-    Patch, Policies, Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
-    Wording,
+    Action, Agents, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, KeptSandbox,
+    Outcome, Patch, Policies, Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking,
+    Trouble, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -29,6 +30,8 @@ pub trait Service {
     fn records(&self) -> &dyn Records;
     /// The same, sent elsewhere.
     fn exports(&self) -> &dyn Exports;
+    /// Who runs what, and what the monitor says of them.
+    fn agents(&self) -> &dyn Agents;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.
@@ -65,6 +68,16 @@ pub trait Watch {
     fn progress(&self, what: &str, done: u64, total: u64);
     /// Something that costs, or that is not as one would expect.
     fn warn(&self, text: &str);
+}
+
+impl<W: Watch + ?Sized> Watch for Rc<W> {
+    fn progress(&self, what: &str, done: u64, total: u64) {
+        (**self).progress(what, done, total);
+    }
+
+    fn warn(&self, text: &str) {
+        (**self).warn(text);
+    }
 }
 
 /// Nobody looks.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use model::{Finding, Place, Principal, WorkspaceMode};
+use model::{Finding, Place, Principal, Reason, WorkspaceMode};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
@@ -45,6 +45,8 @@ pub struct Facts {
     pub findings: Vec<Finding>,
     /// A digest of that code, if there is some: a yes is to exactly this.
     pub code: Option<String>,
+    /// What is to be heard besides the policy, such as what the monitor says of whoever asks.
+    pub reasons: Vec<Reason>,
     pub memory: u64,
     pub inherited_size: u64,
 }

@@ -2,6 +2,8 @@
 //!
 //! The comments here are what `belljar policy schema` and editors show: they speak to whoever writes a policy.
 
+mod monitor;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -11,6 +13,8 @@ use toml::Spanned;
 
 #[cfg(test)]
 use schemars::JsonSchema;
+
+pub use monitor::Monitor;
 
 // A text whose place in the file is remembered, for errors. No comment for the schema: there it is a text.
 #[derive(Deserialize)]
@@ -73,6 +77,9 @@ pub struct File {
     /// How people are asked. Not in a project's file.
     #[serde(default)]
     pub approvals: Approvals,
+    /// What follows from what the monitor sees. Not in a project's file.
+    #[serde(default)]
+    pub monitor: Monitor,
     /// What to do about what scanners find in code that goes in.
     #[serde(default)]
     pub findings: Findings,

@@ -26,6 +26,7 @@ pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
     let mut reasons: Vec<Reason> = judgements.flat_map(|judgement| judgement.reasons).collect();
     reasons.extend(about_workspaces(policy, facts));
     reasons.extend(policy.weigh_findings(&facts.findings));
+    reasons.extend(facts.reasons.iter().cloned());
     match reasons.iter().map(|reason| reason.ruling).max().unwrap_or(Ruling::Deny) {
         Ruling::Allow => Verdict::Allowed(Box::new(grant), reasons),
         Ruling::Ask => Verdict::Ask(Box::new(Pending::new(grant, question(request, policy, facts, reasons)))),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::{Action, Asked, Ruling, Strength, Wall};
 
+use crate::monitor::MonitorTerms;
 use crate::pattern::{Glob, PathPattern};
 use crate::rule::Rule;
 
@@ -38,6 +39,7 @@ pub struct Settings {
     pub accepted_missing: BTreeSet<Wall>,
     pub agents: Vec<AgentTerms>,
     pub approvals: ApprovalTerms,
+    pub monitor: MonitorTerms,
     pub findings: FindingTerms,
     /// Whether secrets are taken out of output.
     pub redact: Option<bool>,
@@ -103,6 +105,7 @@ impl Settings {
             accepted_missing,
             agents,
             approvals,
+            monitor,
             findings,
             redact,
         } = later;
@@ -124,6 +127,7 @@ impl Settings {
         if !approvers.is_empty() {
             self.approvals.approvers = approvers;
         }
+        self.monitor.overlay(monitor);
         let FindingTerms { rulings, isolation, ignore } = findings;
         for (known, later) in self.findings.rulings.iter_mut().zip(rulings) {
             *known = later.or(*known);

@@ -137,6 +137,9 @@ impl Voice {
         if let Some(always) = approvals.always {
             say(format!("answers {} hold for good", if always { "may" } else { "may not" }), "");
         }
+        for line in settings.monitor.lines() {
+            say(line, "");
+        }
         let FindingTerms { rulings, isolation, ignore } = &settings.findings;
         for (severity, (ruling, isolation)) in Severity::ALL.iter().zip(rulings.iter().zip(isolation)).rev() {
             if let Some(ruling) = ruling {

@@ -1,7 +1,7 @@
 //! What is said about a policy file that is wrong, and where; and what its keys do.
 
-use belljar_policy::{Found, Owner, Policy, Source, lint};
-use model::{Action, Context, Envelope, Principal, Resource, Ruling};
+use belljar_policy::{Found, Monitored, Owner, Policy, Source, lint};
+use model::{Action, Context, Detector, Envelope, Principal, Resource, Response, Ruling};
 
 const HOME: &str = "/home/user";
 
@@ -86,4 +86,48 @@ fn a_rule_on_a_link_is_a_rule_on_what_it_leads_to() {
         assert_eq!(ruling(&policy, Action::Exec, Resource::Shell(format!("cat {path}"))), Ruling::Deny, "{path}");
     }
     assert_eq!(ruling(&policy, Action::Read, Resource::Path("/run/y".to_owned())), Ruling::Allow);
+}
+
+fn monitored(managed: Option<&str>, user: &str) -> Monitored {
+    let policy = Policy::assemble(Found {
+        home: HOME,
+        managed: managed.map(|text| Source { file: "/etc/belljar/policy.toml", text }),
+        user: vec![Source { file: "policy.toml", text: user }],
+        projects: Vec::new(),
+        presets: &|_| Ok(None),
+        foreign: Vec::new(),
+        revision: String::new(),
+    });
+    policy.expect("a policy that reads").monitored()
+}
+
+#[test]
+fn of_what_follows_from_an_alert_the_strictest_wins() {
+    let user = "version = 1\n[monitor]\ndefault = \"off\"\nmining = \"ask\"\nmining_after = \"1h\"\n";
+    let alone = monitored(None, user);
+    assert_eq!(alone.response(Detector::Rate), Response::Off);
+    assert_eq!(alone.response(Detector::Mining), Response::Ask);
+    let managed =
+        "version = 1\n[monitor]\ndefault = \"throttle\"\nmining_after = \"5m\"\nwebhook = \"https://a.example/x\"\n";
+    let both = monitored(Some(managed), user);
+    assert_eq!(both.response(Detector::Rate), Response::Throttle);
+    assert_eq!(both.response(Detector::Mining), Response::Ask);
+    assert_eq!(both.mining_after, Some(std::time::Duration::from_secs(300)));
+    assert_eq!(both.webhooks, ["https://a.example/x"]);
+    assert_eq!(monitored(None, "version = 1\n").response(Detector::Scan), Response::Alert);
+    assert_eq!(Policy::built_in().monitored().response(Detector::Scan), Response::Alert);
+}
+
+#[test]
+fn what_is_wrong_with_the_monitor_is_said_with_its_line() {
+    let text = "version = 1\n[monitor]\nmining = \"suspended\"\n";
+    assert!(
+        wrong(text, Owner::User).starts_with("/p/policy.toml:3: `suspended` is no response of the monitor; did you")
+    );
+    let text = "version = 1\n[monitor]\nwebhook = \"http://a.example\"\n";
+    assert!(wrong(text, Owner::User).ends_with("is no address; write `https://host/path`"));
+    let text = "version = 1\n\n[monitor]\ndefault = \"off\"\n";
+    assert!(wrong(text, Owner::Project).starts_with("/p/policy.toml:4: who is watched, and what follows, is not for"));
+    let text = "version = 1\n[monitor]\nminning = \"ask\"\n";
+    assert!(wrong(text, Owner::User).contains("minning"));
 }

@@ -122,6 +122,7 @@ impl model::Sandbox for Supervised {
             redacted: Vec::new(),
             captured: None,
             unguarded: Vec::new(),
+            alerts: Vec::new(),
             gathered: None,
             backend: backend.to_owned(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),

@@ -1,5 +1,6 @@
 //! The words that belljar knows, and the request that they make.
 
+mod agents;
 mod artifacts;
 mod exports;
 mod policies;
@@ -87,6 +88,7 @@ pub fn command(version: &'static str) -> Command {
                 .arg_required_else_help(true)
                 .defer(records::ledger),
         )
+        .subcommand(agents::command())
         .subcommand(
             Command::new("doctor")
                 .about("Show what this host can hold, wall by wall, and how to mend what it can't")

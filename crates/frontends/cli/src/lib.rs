@@ -1,5 +1,6 @@
 //! The command line: words to requests, outcomes to words. No logic: whatever is decided is decided elsewhere.
 
+mod agents;
 mod apply;
 mod approve;
 mod arguments;
@@ -84,6 +85,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("export", matches)) => export::export(matches, service),
         Some(("receipt", matches)) => receipt::receipt(matches, service.records()),
         Some(("ledger", matches)) => ledger::ledger(matches, service.records()),
+        Some(("agents", matches)) => agents::agents(matches, service.agents()),
         Some(("exec", matches)) => kept::exec(matches, service),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
         Some(("completions", matches)) => completions(matches, version),

@@ -290,6 +290,13 @@ pub fn described(entry: &Entry) -> String {
             Some(trouble) => trouble.to_owned(),
             None => commit(data),
         },
+        "monitor.alert" => {
+            format!("{} ({}): {}; usual: {}", text("detector"), text("severity"), text("measured"), text("baseline"))
+        }
+        "agent.suspended" | "agent.resumed" | "agent.throttled" | "agent.asked-about" => {
+            let why = if text("why").is_empty() { String::new() } else { format!(": {}", text("why")) };
+            format!("{} by {}{why}", text("agent"), text("by"))
+        }
         "run.ended" => ended(data),
         "run.receipt" => {
             let signatures = objects(&data["signatures"]);

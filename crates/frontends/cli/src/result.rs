@@ -1,8 +1,8 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
 use model::{
-    Artifact, Captured, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted, Timing,
-    Unguarded, Usage,
+    Alert, Artifact, Captured, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted,
+    Timing, Unguarded, Usage,
 };
 use serde::Serialize;
 
@@ -27,6 +27,9 @@ pub struct ResultObject<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     not_scanned: &'a [String],
     output_dropped: u64,
+    /// What the monitor said of it.
+    #[serde(skip_serializing_if = "<[Alert]>::is_empty")]
+    alerts: &'a [Alert],
     /// What was taken out of the output.
     #[serde(skip_serializing_if = "<[Redacted]>::is_empty")]
     redacted: &'a [Redacted],
@@ -106,6 +109,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         findings: &[],
         not_scanned: &[],
         output_dropped: 0,
+        alerts: &[],
         redacted: &[],
         captured: None,
         unguarded: &[],
@@ -132,6 +136,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.findings = &finished.inspected.findings;
             object.not_scanned = &finished.inspected.unread;
             object.output_dropped = finished.output_dropped;
+            object.alerts = &finished.alerts;
             object.redacted = &finished.redacted;
             object.captured = finished.captured.as_ref();
             object.unguarded = &finished.unguarded;

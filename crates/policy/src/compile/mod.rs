@@ -1,5 +1,6 @@
 //! The form of a file → what it means. Most sections are short ways to write rules.
 
+mod monitor;
 mod rule;
 
 use std::collections::BTreeSet;
@@ -50,6 +51,7 @@ pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -
         isolation,
         agent,
         approvals,
+        monitor,
         findings,
         release,
         commit,
@@ -70,6 +72,7 @@ pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -
         compiler.agent(terms, &mut sheet)?;
     }
     sheet.settings.approvals = compiler.approvals(&approvals)?;
+    sheet.settings.monitor = compiler.monitor(&monitor)?;
     sheet.settings.findings = compiler.findings(findings)?;
     compiler.release(&release, &mut sheet)?;
     compiler.commit(&commit, &mut sheet)?;

@@ -24,7 +24,7 @@ const LONGEST_SPELLING: usize = 1000;
 /// How ids of what is no `[[rule]]` begin.
 pub const RESERVED: &[&str] = &[
     "defaults.", "files.", "environment.", "network.", "secrets.", "isolation.", "agent.", "code.", "release.",
-    "commit.", "exec.unclear", "silence", "envelope.", "cedar.",
+    "commit.", "exec.unclear", "silence", "envelope.", "cedar.", "monitor.",
 ];
 
 /// What a rule is called that has no id.

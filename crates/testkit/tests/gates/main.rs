@@ -5,6 +5,7 @@ mod capturing;
 #[path = "../policy/desk.rs"]
 mod desk;
 mod following;
+mod monitor;
 mod redaction;
 mod scanning;
 
@@ -13,7 +14,7 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, check) in [redaction::ALL, scanning::ALL, following::ALL, capturing::ALL].concat() {
+    for (name, check) in [redaction::ALL, scanning::ALL, following::ALL, capturing::ALL, monitor::ALL].concat() {
         trials.extend(twice::trials(name, check));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
