@@ -252,7 +252,7 @@ fn has_receipt_tools() -> bool {
 
 fn has_export_readers() -> bool {
     let python = peers_folder().join("exports/bin/python3");
-    let all = "import cloudevents, ocsf, opentelemetry.proto, prometheus_client, py_ocsf_models, syslog_rfc5424_parser";
+    let all = "import cloudevents, ocsf.events.application, opentelemetry.proto, prometheus_client, py_ocsf_models, syslog_rfc5424_parser";
     place::said(Command::new(python).args(["-c", all])).is_some()
 }
 

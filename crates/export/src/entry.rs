@@ -63,7 +63,9 @@ pub fn base_name(path: &str) -> &str {
 pub fn rule(entry: &Entry) -> Option<&str> {
     let data = &entry.data;
     let first = list(data, "rules").find_map(|rule| rule["rule"].as_str());
-    data["rule"].as_str().or(first).or(data["detector"].as_str()).or(data["call"].as_str())
+    // Where it stands follows in brackets, and is another on every machine.
+    let only = data["rule"].as_str().and_then(|rule| rule.split(" (").next());
+    first.or(only).or(data["detector"].as_str()).or(data["call"].as_str())
 }
 
 /// How serious it is, as belljar sees it.

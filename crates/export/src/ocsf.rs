@@ -135,7 +135,7 @@ fn finding(origin: &Origin, entry: &Entry, fields: &mut Map<String, Value>) {
     let info = json!({
         "uid": origin.name_of(entry), "title": title, "desc": summary(entry), "types": types,
         "created_time": micros(&entry.at) / 1000, "product_uid": "belljar",
-        "analytic": {"name": rule(entry).unwrap_or(&entry.kind), "type_id": 1, "type": "Rule"},
+        "analytic": {"uid": rule(entry).unwrap_or(&entry.kind), "name": rule(entry).unwrap_or(&entry.kind), "type_id": 1, "type": "Rule"},
     });
     fields.insert("finding_info".to_owned(), info);
     fields.insert("status_id".to_owned(), 1.into());
