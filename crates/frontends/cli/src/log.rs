@@ -210,7 +210,7 @@ pub fn described(entry: &Entry) -> String {
                 Some(sandbox) => format!("  (in {sandbox})"),
                 None => String::new(),
             };
-            format!("{}{inside}", list("command").join(" "))
+            format!("{}{inside}", command(&list("command")))
         }
         // What is allowed by what everybody may do needs no words.
         "run.judged" if data["ruling"] == "allow" && data["findings"].as_array().is_none_or(Vec::is_empty) => {
@@ -261,8 +261,7 @@ pub fn described(entry: &Entry) -> String {
             )
         }
         "program.started" => {
-            let words = list("arguments").join(" ");
-            format!("{} {}: {words}", data["process"], text("program"))
+            format!("{} {}: {}", data["process"], text("program"), command(&list("arguments")))
         }
         "call.denied" => {
             let times = match data["times"].as_u64() {
@@ -309,6 +308,16 @@ pub fn described(entry: &Entry) -> String {
         _ if data.as_object().is_none_or(|data| data.is_empty()) => String::new(),
         _ => data.to_string(),
     }
+}
+
+/// As a shell would read it: where one word ends and the next begins can be seen.
+fn command(words: &[String]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte);
+    let quoted = |word: &String| match !word.is_empty() && word.bytes().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn commit(data: &Value) -> String {
@@ -370,6 +379,12 @@ fn strings_of(value: &Value, names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_a_command_can_be_told_apart() {
+        let words = ["sh", "-c", "echo it's", "", "a=b/c.d"].map(str::to_owned);
+        assert_eq!(command(&words), r"sh -c 'echo it'\''s' '' a=b/c.d");
+    }
 
     #[test]
     fn times_are_understood_or_complained_about() {
