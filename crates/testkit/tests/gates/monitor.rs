@@ -216,10 +216,12 @@ fn by_hand(who: Who) -> Result<(), String> {
     let out = long.stdout.take().ok_or("no output")?;
     BufReader::new(out).read_line(&mut line).map_err(|error| error.to_string())?;
     desk.expect(&["agents", "suspend", "busy", "--why", "enough"], 0, "")?;
-    // Nobody closes its input: only the monitor ends it.
+    // Nobody closes its input, which waiting for it would do: only the monitor ends it.
+    let input = long.stdin.take();
     long.wait().map_err(|error| error.to_string())?;
     let text = std::fs::read(desk.project.work.join("result.json")).map_err(|error| error.to_string())?;
     let result: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    drop(input);
     wanted(result["overrun"] == "suspended", &result)?;
     let said = desk.expect(&["run", "--agent", "busy", "--", "true"], 123, "enough")?;
     wanted(said.error.contains("rule: monitor.suspended"), &said)
