@@ -15,6 +15,10 @@ const FROM_NPM: &[(&str, &str, &str)] =
 const ZEROBOX: &str = "zerobox==0.3.3";
 const FOR_PYTHON_TESTS: &[&str] = &["numpy", "pandas", "pytest"];
 const RECEIPT_TOOLS: &[&str] = &["securesystemslib[crypto]", "in-toto-attestation"];
+const EXPORT_READERS: &[&str] = &[
+    "cloudevents==2.2.0", "ocsf-pydantic==0.0.6", "opentelemetry-proto==1.45.2", "prometheus_client==0.26.0",
+    "py-ocsf-models==0.10.0", "syslog-rfc5424-parser==0.3.2",
+];
 const SCANNERS: &[&str] = &["bandit", "semgrep"];
 const CARGO_DENY: &str = "0.20.2";
 const CARGO_FUZZ: &str = "0.13.2";
@@ -50,6 +54,7 @@ const NEEDS: &[Need] = &[
     }),
     package("gcc", "the gcc test", &["gcc", "libc6-dev"], || has("gcc")),
     package("musl-gcc", "the static binary", &["musl-tools"], || has("musl-gcc")),
+    package("openssl", "the tests of exports over TLS", &["openssl"], || has("openssl")),
     package("git", "the git test", &["git"], || has("git")),
     package("ripgrep", "the ripgrep test, srt as a peer", &["ripgrep"], || has("rg")),
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),
@@ -89,6 +94,13 @@ const NEEDS: &[Need] = &[
         Importance::Welcome,
         || peers_folder().join("receipts/bin/pip").exists() && has_receipt_tools(),
         || virtual_environment("receipts", RECEIPT_TOOLS),
+    ),
+    made(
+        "readers of OCSF, CloudEvents, syslog, OTLP and Prometheus",
+        "the tests that others can read exports",
+        Importance::Welcome,
+        || peers_folder().join("exports/bin/pip").exists() && has_export_readers(),
+        || virtual_environment("exports", EXPORT_READERS),
     ),
     made(
         "bandit and semgrep",
@@ -236,6 +248,12 @@ fn has_receipt_tools() -> bool {
     let python = peers_folder().join("receipts/bin/python3");
     place::said(Command::new(python).args(["-c", "import securesystemslib, in_toto_attestation, cryptography"]))
         .is_some()
+}
+
+fn has_export_readers() -> bool {
+    let python = peers_folder().join("exports/bin/python3");
+    let all = "import cloudevents, ocsf.events.application, opentelemetry.proto, prometheus_client, py_ocsf_models, syslog_rfc5424_parser";
+    place::said(Command::new(python).args(["-c", all])).is_some()
 }
 
 fn virtual_environment(name: &str, packages: &[&str]) -> Result<(), String> {

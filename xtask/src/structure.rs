@@ -16,6 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/scan/*", &["belljar-model", "belljar-shell"]),
     ("crates/workspace", &["belljar-model", "belljar-sys"]),
     ("crates/ledger", &["belljar-model"]),
+    ("crates/export", &["belljar-model"]),
+    ("crates/egress", &["belljar-model"]),
     ("crates/monitor", &["belljar-model"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
@@ -24,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/engine",
         &[
             "belljar-model", "belljar-policy", "belljar-code", "belljar-secrets", "belljar-malware", "belljar-egress",
-            "belljar-workspace", "belljar-ledger", "belljar-monitor", "belljar-sys",
+            "belljar-workspace", "belljar-ledger", "belljar-export", "belljar-monitor", "belljar-sys",
         ],
     ),
     ("crates/frontends/*", &["belljar-model"]),
@@ -35,7 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
             "belljar-workspace", "belljar-shell", "belljar-engine", "belljar-cedar", "belljar-code", "belljar-secrets",
-            "belljar-malware",
+            "belljar-malware", "belljar-export", "belljar-ledger",
         ],
     ),
     ("xtask", &["belljar-testkit"]),

@@ -10,10 +10,12 @@ mod digests;
 mod door;
 mod enclose;
 mod examine;
+mod exports;
 mod inspect;
 mod judge;
 mod layers;
 mod monitor;
+mod outside;
 mod policies;
 mod rail;
 mod rates;
@@ -33,12 +35,10 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use model::{
-    Agents, Backend, Diagnosis, Examiner, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
+    Agents, Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
     RuleLanguage, Sandboxes, Scans, Service, Watch,
 };
 use workspace::Workspaces;
-
-pub use monitor::Webhook;
 
 use judge::Admitted;
 use record::Record;
@@ -53,8 +53,6 @@ pub struct Engine {
     ledger: OnceCell<Option<ledger::Ledger>>,
     languages: Vec<Box<dyn RuleLanguage>>,
     watch: Rc<dyn Watch>,
-    /// Alerts that go elsewhere go through here.
-    webhook: Rc<dyn Webhook>,
     person: Option<Box<dyn Person>>,
     /// Looks into what a run made before it is released.
     examiner: Box<dyn Examiner>,
@@ -79,11 +77,9 @@ impl Engine {
         let Parts { backends, languages, watch, person, version } = parts;
         let watch: Rc<dyn Watch> = Rc::from(watch);
         let workspaces = Workspaces::of_the_user(Box::new(watch.clone()));
-        // Here a client for HTTPS is joined, as soon as there is one.
-        let webhook = Rc::new(monitor::NoClient);
         let examiner = Box::new(examine::Scanners);
         let (approvals, ledger) = (OnceCell::new(), OnceCell::new());
-        Engine { backends, languages, watch, webhook, workspaces, approvals, ledger, person, examiner, version }
+        Engine { backends, languages, watch, workspaces, approvals, ledger, person, examiner, version }
     }
 }
 
@@ -130,6 +126,10 @@ impl Service for Engine {
     }
 
     fn records(&self) -> &dyn Records {
+        self
+    }
+
+    fn exports(&self) -> &dyn Exports {
         self
     }
 

@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use ledger::anchor::Moment;
 use ledger::{Appended, Draft, Durable, Ledger, micros_now};
 use model::{Goes, Outcome, Principal, Sample, SetupFailure, Started, Trouble, Wall, Witness};
 use serde_json::{Value, json};
 
 use crate::judge::usage;
+use crate::outside;
 use crate::told::Telling;
 
 /// Under a signature.
@@ -90,7 +92,10 @@ impl Rail {
         let appended = ledger.append(&drafts, durable).map_err(|error| usage(error.to_string(), error.fix()))?;
         self.written.replace(Some(appended.clone()));
         self.took.set(self.took.get() + began.elapsed());
-        let told = appended.checkpoint.map(|checkpoint| ledger.tell_anchors(&checkpoint));
+        // One that nobody asked for comes while something goes on, which does not wait for others.
+        let moment = if durable.checkpoint { Moment::AtTheEnd } else { Moment::InTheMiddle };
+        let post = &outside::post_checkpoint;
+        let told = appended.checkpoint.map(|checkpoint| ledger.tell_anchors(&checkpoint, moment, post));
         Ok(told.and_then(Result::err).map(|error| format!("{error}; {}", error.fix())))
     }
 
@@ -151,6 +156,10 @@ struct Watching {
 
 impl Witness for Watching {
     fn armed(&mut self, proven: &[Wall]) {
+        // It is open, and we fork no other one.
+        if let Ok(ledger) = &self.rail.ledger {
+            ledger.keep_open();
+        }
         self.rail.proven.replace(proven.to_vec());
         self.rail.say("sandbox.armed", false, json!({"proven": proven}));
     }

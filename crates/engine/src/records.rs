@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ledger::{Envelope, Ledger, Outside, PublicKey, anchor, micros_now, time_text};
-use model::{Against, Anchor, Archived, Entry, EntryQuery, KeyShown, Records, Soundness, Trouble};
+use model::{Against, Anchor, Archived, Entry, EntryQuery, HttpsAnchor, KeyShown, Records, Soundness, Trouble};
 use serde_json::{Value, json};
 
 use crate::Engine;
+use crate::outside;
 
 impl Records for Engine {
     fn newest(&self, query: &EntryQuery, most: usize) -> Result<Vec<Entry>, Trouble> {
@@ -124,6 +125,9 @@ impl Records for Engine {
 
     fn add_anchor(&self, anchor: &Anchor) -> Result<(), Trouble> {
         let anchor = absolute(anchor);
+        if let Anchor::Https(https) = &anchor {
+            outside::is_an_address(&https.url)?;
+        }
         self.record_deed("ledger.anchor-added", json!({"anchor": anchor.to_string()}))?;
         self.own_record()?.add_anchor(anchor).map_err(trouble)
     }
@@ -141,7 +145,7 @@ impl Engine {
     }
 
     /// The record, if one was begun.
-    fn kept_record(&self) -> Result<&Ledger, Trouble> {
+    pub(crate) fn kept_record(&self) -> Result<&Ledger, Trouble> {
         let ledger = self.own_record()?;
         if ledger.folder().is_dir() {
             return Ok(ledger);
@@ -150,13 +154,20 @@ impl Engine {
     }
 }
 
+/// What it names is read from other folders later.
 fn absolute(anchor: &Anchor) -> Anchor {
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     match anchor {
-        Anchor::File(path) => Anchor::File(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+        Anchor::File(path) => Anchor::File(absolute(path)),
+        Anchor::Https(HttpsAnchor { url, header_file, authorities }) => Anchor::Https(HttpsAnchor {
+            url: url.clone(),
+            header_file: header_file.as_ref().map(absolute),
+            authorities: authorities.as_ref().map(absolute),
+        }),
         Anchor::Command(command) => Anchor::Command(command.clone()),
     }
 }
 
-fn trouble(error: ledger::Error) -> Trouble {
+pub(crate) fn trouble(error: ledger::Error) -> Trouble {
     Trouble { message: error.to_string(), fix: error.fix().to_owned() }
 }

@@ -7,6 +7,7 @@ mod archive;
 mod cedar;
 mod code;
 mod denials;
+mod exports;
 mod filter;
 mod layers;
 mod ledger;
@@ -33,6 +34,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("cedar", cedar::law),
     ("code", code::law),
     ("denials", denials::law),
+    ("exports", exports::law),
     ("filter", filter::law),
     ("layers", layers::law),
     ("ledger", ledger::law),

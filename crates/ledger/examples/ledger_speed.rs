@@ -15,6 +15,7 @@ fn main() -> Result<(), Error> {
     match words.get(1).map(String::as_str) {
         // One entry at a time, for so many milliseconds: how many.
         Some("write") => {
+            ledger.keep_open();
             let end = Instant::now() + Duration::from_millis(number(3));
             let mut count = 0u64;
             while Instant::now() < end {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use model::Anchor;
+use model::{Anchor, HttpsAnchor};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
@@ -19,8 +19,22 @@ use crate::writer::Ledger;
 
 /// For a command that hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// For all posts to one place.
+const PATIENCE_WITH_POSTS: Duration = Duration::from_secs(5);
 /// Of what could not be told: the newest are enough, as each is about all before it.
 const MOST_WAITING: usize = 100;
+
+/// Posts a checkpoint in so much time. The network is not ours: whoever has it hands this in.
+pub type Post<'a> = &'a dyn Fn(&HttpsAnchor, &str, Duration) -> std::result::Result<(), String>;
+
+/// Whether somebody waits for what comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// All are told.
+    AtTheEnd,
+    /// A run is about to begin or goes on: only files are told, others hear it with the next one.
+    InTheMiddle,
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Anchors {
@@ -43,8 +57,9 @@ impl Ledger {
     pub fn add_anchor(&self, anchor: Anchor) -> Result<()> {
         let _lock = self.lock()?;
         let mut anchors = read(&self.place)?;
-        if anchors.anchors.iter().all(|known| known.anchor != anchor) {
-            anchors.anchors.push(Waiting { anchor, waiting: Vec::new() });
+        match anchors.anchors.iter_mut().find(|known| known.anchor.is_at_the_place_of(&anchor)) {
+            Some(known) => known.anchor = anchor,
+            None => anchors.anchors.push(Waiting { anchor, waiting: Vec::new() }),
         }
         write(&self.place, &anchors)
     }
@@ -54,10 +69,63 @@ impl Ledger {
         let _lock = self.lock()?;
         let mut anchors = read(&self.place)?;
         let before = anchors.anchors.len();
-        anchors.anchors.retain(|known| known.anchor != *anchor);
+        anchors.anchors.retain(|known| !known.anchor.is_at_the_place_of(anchor));
         write(&self.place, &anchors)?;
         Ok(anchors.anchors.len() < before)
     }
+
+    /// Tells anchors of a checkpoint. Apart from `append`: they may be slow, and nobody waits for them with the lock held.
+    pub fn tell_anchors(&self, checkpoint: &Checkpoint, moment: Moment, post: Post<'_>) -> Result<()> {
+        // Most have none, and find out with one call.
+        if !self.place.anchors().exists() {
+            return Ok(());
+        }
+        let (mut failed, mut news) = (Ok(()), Vec::new());
+        for Waiting { anchor, waiting } in read(&self.place)?.anchors {
+            let mut told = waiting.clone();
+            told.push(checkpoint.clone());
+            let count = match (moment, &anchor) {
+                (Moment::InTheMiddle, Anchor::Command(_) | Anchor::Https(_)) => 0,
+                _ => tell_one(&anchor, &told, post).map_or_else(
+                    |(count, why)| {
+                        failed = Err(Error::Anchor { anchor: anchor.to_string(), why });
+                        count
+                    },
+                    |()| told.len(),
+                ),
+            };
+            let left = told.split_off(count);
+            if !waiting.is_empty() || !left.is_empty() {
+                news.push(News { anchor, told, left });
+            }
+        }
+        if !news.is_empty() {
+            self.note(&news)?;
+        }
+        failed
+    }
+
+    /// Into the list as it is by now: while we told, others may have told too, or somebody changed it.
+    fn note(&self, news: &[News]) -> Result<()> {
+        let _lock = self.lock()?;
+        let mut anchors = read(&self.place)?;
+        for Waiting { anchor, waiting } in &mut anchors.anchors {
+            let Some(News { told, left, .. }) = news.iter().find(|news| news.anchor == *anchor) else { continue };
+            waiting.retain(|known| !told.contains(known));
+            let new: Vec<Checkpoint> = left.iter().filter(|new| !waiting.contains(new)).cloned().collect();
+            waiting.extend(new);
+            waiting.sort_by_key(|checkpoint| checkpoint.entries);
+            waiting.drain(..waiting.len().saturating_sub(MOST_WAITING));
+        }
+        write(&self.place, &anchors)
+    }
+}
+
+/// What came of telling one.
+struct News {
+    anchor: Anchor,
+    told: Vec<Checkpoint>,
+    left: Vec<Checkpoint>,
 }
 
 /// The checkpoints that a file got.
@@ -75,31 +143,8 @@ pub fn kept_in(path: &Path) -> Result<Vec<Checkpoint>> {
     read.collect()
 }
 
-pub(crate) fn tell(place: &Place, checkpoint: &Checkpoint) -> Result<()> {
-    // Most have none, and find out with one call.
-    if !place.anchors().exists() {
-        return Ok(());
-    }
-    let mut anchors = read(place)?;
-    let before = anchors.clone();
-    let mut failed = Ok(());
-    for Waiting { anchor, waiting } in &mut anchors.anchors {
-        waiting.push(checkpoint.clone());
-        match tell_one(anchor, waiting) {
-            Ok(()) => waiting.clear(),
-            Err(why) => {
-                waiting.drain(..waiting.len().saturating_sub(MOST_WAITING));
-                failed = Err(Error::Anchor { anchor: anchor.to_string(), why });
-            }
-        }
-    }
-    if anchors != before {
-        write(place, &anchors)?;
-    }
-    failed
-}
-
-fn tell_one(anchor: &Anchor, checkpoints: &[Checkpoint]) -> std::result::Result<(), String> {
+/// All of them, or how many it took and why no more.
+fn tell_one(anchor: &Anchor, checkpoints: &[Checkpoint], post: Post<'_>) -> std::result::Result<(), (usize, String)> {
     let lines: String = checkpoints.iter().map(|checkpoint| checkpoint.json() + "\n").collect();
     match anchor {
         Anchor::File(path) => {
@@ -112,9 +157,21 @@ fn tell_one(anchor: &Anchor, checkpoints: &[Checkpoint]) -> std::result::Result<
                 file.write_all(lines.as_bytes())?;
                 if file.metadata()?.is_file() { file.sync_data() } else { Ok(()) }
             };
-            write().map_err(|error| error.to_string())
+            write().map_err(|error| (0, error.to_string()))
         }
-        Anchor::Command(command) => run(command, lines.as_bytes()),
+        Anchor::Command(command) => run(command, lines.as_bytes()).map_err(|why| (0, why)),
+        Anchor::Https(https) => {
+            let until = Instant::now() + PATIENCE_WITH_POSTS;
+            for (count, checkpoint) in checkpoints.iter().enumerate() {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err((count, format!("it took more than {} seconds", PATIENCE_WITH_POSTS.as_secs())));
+                }
+                // With an end of line: whoever only puts one after the other has a file that we can read.
+                post(https, &(checkpoint.json() + "\n"), left).map_err(|why| (count, why))?;
+            }
+            Ok(())
+        }
     }
 }
 

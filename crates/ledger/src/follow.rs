@@ -10,6 +10,11 @@ use crate::writer::Ledger;
 impl Ledger {
     /// All entries in their order, and then those that come, until `each` says no.
     pub fn follow(&self, query: &EntryQuery, mut each: impl FnMut(Entry) -> bool) -> Result<()> {
+        self.follow_in_turns(query, |next| next.is_none_or(&mut each))
+    }
+
+    /// The same; `each` also hears, with nothing, that there is no more for now.
+    pub fn follow_in_turns(&self, query: &EntryQuery, mut each: impl FnMut(Option<Entry>) -> bool) -> Result<()> {
         self.place.make()?;
         let folder = self.folder();
         let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK);
@@ -24,10 +29,10 @@ impl Ledger {
             let mut last = query.after;
             self.each(&query, |entry| {
                 last = entry.number;
-                more = each(entry);
+                more = each(Some(entry));
                 more
             })?;
-            if !more {
+            if !more || !each(None) {
                 return Ok(());
             }
             query.after = last;

@@ -57,7 +57,7 @@ pub fn verify(ledger: &Ledger, outside: &Outside, progress: &(dyn Fn(u64, u64) +
     let noted = options()
         .open(ledger.place.head())
         .ok()
-        .and_then(|file| crate::writer::Lock { file }.noted(&ledger.place).ok()?);
+        .and_then(|file| crate::writer::Lock::none(file).noted(&ledger.place).ok()?);
     Ok(join(&seen, key, noted, outside))
 }
 

@@ -1,18 +1,18 @@
 //! Appends to the record: many processes at once, one lock, one write.
 //!
-//! Nothing of it stays open between two appends: sandboxes are forked in between.
+//! Nothing of it stays open between two appends, because sandboxes are forked in between; whoever forks none any more
+//! may keep it open, which halves what an append costs.
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 use serde_json::json;
 
-use crate::anchor;
 use crate::checkpoint::{Checkpoint, MOST_UNSIGNED};
 use crate::error::{Error, Result, cannot};
 use crate::head::{self, Block, Head};
@@ -36,6 +36,16 @@ pub struct Ledger {
     largest_segment: u64,
     /// Read once: to make a key of its file takes as long as to write an entry.
     key: Arc<OnceLock<Key>>,
+    /// What stays open, if anything may.
+    open: Arc<Mutex<Option<Open>>>,
+}
+
+/// Files that stay open between two appends.
+#[derive(Debug, Default)]
+struct Open {
+    head: Option<Arc<File>>,
+    /// Of this segment.
+    log: Option<(u64, File)>,
 }
 
 /// What an append has to hold.
@@ -62,7 +72,11 @@ pub struct Appended {
 
 /// As long as it is there, nobody else writes. Ends with the file.
 pub(crate) struct Lock {
-    pub file: File,
+    pub file: Arc<File>,
+    /// Of this segment; open since an earlier append.
+    log: Option<(u64, File)>,
+    /// Where both go when it ends.
+    back: Option<Arc<Mutex<Option<Open>>>>,
 }
 
 /// Where the next entry goes.
@@ -74,13 +88,25 @@ pub(crate) struct End {
 
 impl Ledger {
     pub fn at(folder: PathBuf) -> Ledger {
-        Ledger { place: Place::new(folder), largest_segment: LARGEST_SEGMENT, key: Arc::default() }
+        Ledger {
+            place: Place::new(folder),
+            largest_segment: LARGEST_SEGMENT,
+            key: Arc::default(),
+            open: Arc::default(),
+        }
     }
 
     /// With segments of another size: for those who try it.
     #[must_use]
     pub fn with_segments_of(self, bytes: u64) -> Ledger {
         Ledger { largest_segment: bytes, ..self }
+    }
+
+    /// From now on its files stay open. For whoever starts no sandbox any more: its first process would have them too.
+    pub fn keep_open(&self) {
+        if let Ok(mut open) = self.open.lock() {
+            open.get_or_insert_default();
+        }
     }
 
     pub fn folder(&self) -> &Path {
@@ -129,14 +155,9 @@ impl Ledger {
         Ok(appended)
     }
 
-    /// Tells anchors of a checkpoint. Apart from `append`: they may be slow, and nobody waits for them with the lock held.
-    pub fn tell_anchors(&self, checkpoint: &Checkpoint) -> Result<()> {
-        anchor::tell(&self.place, checkpoint)
-    }
-
     fn append_bodies(&self, bodies: &[String], durable: Durable) -> Result<Appended> {
-        let lock = self.lock()?;
-        let (mut head, log, said) = self.segment_to_write(&lock)?;
+        let mut lock = self.lock()?;
+        let (mut head, log, said) = self.segment_to_write(&mut lock)?;
         let (before, path) = (head.length, self.place.segment(head.segment));
         let mut checkpoint = None;
         let mut lines = Vec::with_capacity(bodies.iter().map(|body| body.len() + 160).sum::<usize>() + 512);
@@ -162,6 +183,7 @@ impl Ledger {
             head.block = index::extend(&self.place, head.segment, &log, head.block, head.length)?;
         }
         lock.note(&self.place, &head)?;
+        lock.log = Some((head.segment, log));
         let Head { installation, number, hash, .. } = head;
         Ok(Appended { installation, number, hash, checkpoint })
     }
@@ -177,9 +199,9 @@ impl Ledger {
     }
 
     /// The segment that takes the next entry, begun if need be.
-    fn segment_to_write(&self, lock: &Lock) -> Result<(Head, File, Vec<String>)> {
+    fn segment_to_write(&self, lock: &mut Lock) -> Result<(Head, File, Vec<String>)> {
         let End { head, said } = match lock.noted(&self.place)? {
-            Some(head) if head.number > 0 => match self.open_as_noted(&head)? {
+            Some(head) if head.number > 0 => match self.open_as_noted(&head, lock.log.take())? {
                 Some(log) if head.length < self.largest_segment => return Ok((head, log, Vec::new())),
                 Some(_) if !self.place.segment(head.segment + 1).exists() => End { head, said: Vec::new() },
                 _ => recover::end(&self.place, Some(head))?,
@@ -224,18 +246,34 @@ impl Ledger {
     }
 
     /// The segment, if it ends where the head says it does.
-    fn open_as_noted(&self, head: &Head) -> Result<Option<File>> {
+    fn open_as_noted(&self, head: &Head, known: Option<(u64, File)>) -> Result<Option<File>> {
         let path = self.place.segment(head.segment);
+        let fits = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() == head.length;
+        if let Some((segment, log)) = known
+            && segment == head.segment
+            && log.metadata().is_ok_and(|metadata| metadata.nlink() > 0 && fits(metadata))
+        {
+            return Ok(Some(log));
+        }
         let log = match options().write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             log => log.map_err(cannot("open", &path))?,
         };
         let metadata = log.metadata().map_err(cannot("read", &path))?;
-        Ok((metadata.is_file() && metadata.len() == head.length).then_some(log))
+        Ok(fits(metadata).then_some(log))
     }
 
     pub(crate) fn lock(&self) -> Result<Lock> {
         let path = self.place.head();
+        let mut kept = self.open.lock().ok().and_then(|mut open| open.as_mut().map(std::mem::take));
+        if let Some(Open { head, .. }) = &mut kept
+            && let Some(file) = head.take()
+            && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0)
+        {
+            wait_for(&file, &path)?;
+            let log = kept.and_then(|kept| kept.log);
+            return Ok(Lock { file, log, back: Some(self.open.clone()) });
+        }
         let open = || options().write(true).create(true).truncate(false).open(&path);
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -246,7 +284,7 @@ impl Ledger {
         };
         let file = file.map_err(cannot("open", &path))?;
         wait_for(&file, &path)?;
-        Ok(Lock { file })
+        Ok(Lock { file: Arc::new(file), log: None, back: kept.is_some().then(|| self.open.clone()) })
     }
 
     fn keep_reserve(&self) -> Result<()> {
@@ -274,7 +312,22 @@ impl Ledger {
     }
 }
 
+impl Drop for Lock {
+    /// Closing the file unlocks it; one that stays open is unlocked, or not kept.
+    fn drop(&mut self) {
+        let Some(mut open) = self.back.as_ref().and_then(|back| back.lock().ok()) else { return };
+        if rustix::fs::flock(&*self.file, FlockOperation::Unlock).is_ok() {
+            *open = Some(Open { head: Some(self.file.clone()), log: self.log.take() });
+        }
+    }
+}
+
 impl Lock {
+    /// Of a file that was opened to read only.
+    pub fn none(file: File) -> Lock {
+        Lock { file: Arc::new(file), log: None, back: None }
+    }
+
     pub fn noted(&self, place: &Place) -> Result<Option<Head>> {
         let mut bytes = [0; head::SIZE];
         let mut filled = 0;

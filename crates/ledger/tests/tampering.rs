@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use belljar_ledger::anchor::Moment;
 use belljar_ledger::{Draft, Durable, Ledger, Outside, verify};
 use model::{Fault, Soundness};
 use proptest::prelude::*;
@@ -234,7 +235,8 @@ fn an_end_that_was_cut_off_is_told_by_the_note_and_by_an_anchor() {
     ledger.add_anchor(model::Anchor::File(anchored.clone())).unwrap();
     let durable = Durable { checkpoint: true, ..Durable::default() };
     let appended = ledger.append(&[Draft::now("run.ended", String::new())], durable).unwrap();
-    ledger.tell_anchors(appended.checkpoint.as_ref().unwrap()).unwrap();
+    let checkpoint = appended.checkpoint.as_ref().unwrap();
+    ledger.tell_anchors(checkpoint, Moment::AtTheEnd, &|_, _, _| Err("nobody".to_owned())).unwrap();
     let outside = Outside { anchored: belljar_ledger::anchor::kept_in(&anchored).unwrap(), ..Outside::default() };
     let sound = verify(&ledger, &outside, &|_, _| {}).unwrap();
     assert!(sound.is_sound() && sound.anchored == 1, "{sound:?}");

@@ -8,6 +8,7 @@ mod approvals;
 mod artifact;
 mod enforcement;
 mod envelope;
+mod exports;
 mod finding;
 mod grant;
 mod monitor;
@@ -31,6 +32,7 @@ pub use approvals::{
 pub use artifact::{Artifact, Artifacts, Examined, Examiner, Fate, Gathered, ReleaseGate, UNKNOWN_KIND, Withheld};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
+pub use exports::{Destination, Export, ExportFormat, Exports};
 pub use finding::{Finding, Inside, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
 pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
@@ -38,7 +40,7 @@ pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartF
 pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };
-pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, KeyShown, Records, Soundness};
+pub use records::{Against, Anchor, Archived, Entry, EntryQuery, Fault, HttpsAnchor, KeyShown, Records, Soundness};
 pub use release::{
     Captured, CapturedPart, CapturedStream, Goes, Outlet, Patch, Redacted, Sample, Started, Streams, Unguarded,
     Witness, Wording,

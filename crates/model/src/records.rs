@@ -217,6 +217,30 @@ pub enum Anchor {
     File(PathBuf),
     /// Is started with `sh -c`, and gets it on its standard input.
     Command(String),
+    /// Gets each posted, as JSON.
+    Https(HttpsAnchor),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HttpsAnchor {
+    pub url: String,
+    /// Lines of headers that it wants to see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header_file: Option<PathBuf>,
+    /// Certificates of the only authorities that are believed; else those of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorities: Option<PathBuf>,
+}
+
+impl Anchor {
+    /// Whether both are one place, whatever it wants to see.
+    pub fn is_at_the_place_of(&self, other: &Anchor) -> bool {
+        match (self, other) {
+            (Anchor::Https(one), Anchor::Https(other)) => one.url == other.url,
+            _ => self == other,
+        }
+    }
 }
 
 impl std::fmt::Display for Anchor {
@@ -224,6 +248,8 @@ impl std::fmt::Display for Anchor {
         match self {
             Anchor::File(path) => write!(formatter, "file {}", path.display()),
             Anchor::Command(command) => write!(formatter, "command {command}"),
+            // What follows a `?` may be a token.
+            Anchor::Https(https) => write!(formatter, "https {}", https.url.split('?').next().unwrap_or_default()),
         }
     }
 }

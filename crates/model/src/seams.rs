@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Agents, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Grant, KeptSandbox, Outcome,
-    Patch, Policies, Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble,
-    Wording,
+    Action, Agents, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, KeptSandbox,
+    Outcome, Patch, Policies, Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking,
+    Trouble, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -28,6 +28,8 @@ pub trait Service {
     fn scans(&self) -> &dyn Scans;
     /// Everything that happened.
     fn records(&self) -> &dyn Records;
+    /// The same, sent elsewhere.
+    fn exports(&self) -> &dyn Exports;
     /// Who runs what, and what the monitor says of them.
     fn agents(&self) -> &dyn Agents;
 }

@@ -7,10 +7,8 @@
 mod agents;
 mod run;
 mod store;
-mod webhook;
 
 pub use run::Monitoring;
-pub use webhook::{NoClient, Webhook};
 
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,10 +44,10 @@ impl Engine {
         loaded: &Loaded,
         record: &Record<'_>,
     ) -> Result<Vec<Reason>, Outcome> {
-        let (watch, webhook) = (self.watch.clone(), self.webhook.clone());
         let store = self.agents_known().map_err(crate::layers::not_set_up)?;
-        let rail = record.rail.clone();
-        let monitoring = Rc::new(Monitoring::of(store, principal, loaded.policy.monitored(), rail, watch, webhook)?);
+        let (rail, watch) = (record.rail.clone(), self.watch.clone());
+        let monitoring = Monitoring::of(store, principal, loaded.policy.monitored(), rail, watch, self.version)?;
+        let monitoring = Rc::new(monitoring);
         record.monitoring.replace(Some(monitoring.clone()));
         monitoring.admit()
     }

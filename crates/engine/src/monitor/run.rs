@@ -4,23 +4,25 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use ledger::Durable;
+use ledger::{Appended, Durable};
 use model::{
-    Action, Alert, Denied, Detector, Goes, Grant, Hold, Outcome, Principal, Reason, Refusal, Response, Retry, Ruling,
-    Sample, Started, Trouble, Wall, Watch, Witness,
+    Action, Alert, Denied, Detector, Entry, Goes, Grant, Hold, Outcome, Principal, Reason, Refusal, Response, Retry,
+    Ruling, Sample, Started, Trouble, Wall, Watch, Witness,
 };
 use monitor::{Ended, Live, Observation, Profile, THROTTLED, Terms};
 use policy::Monitored;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::store::{EVERYONE, ProfileFile, Store};
-use super::{Webhook, known_as, now, processors, user};
+use super::{known_as, now, processors, user};
 use crate::layers::not_set_up;
+use crate::outside;
 use crate::rail::Rail;
 
 /// How long an agent stays throttled, or asked about, in seconds. A suspension lasts until somebody ends it.
 const THROTTLED_FOR: u64 = 60 * 60;
 const ASKED_FOR: u64 = 24 * 60 * 60;
+const ALERT: &str = "monitor.alert";
 
 pub struct Monitoring {
     store: Store,
@@ -33,7 +35,7 @@ pub struct Monitoring {
     alerts: RefCell<Vec<Alert>>,
     rail: Rc<Rail>,
     watch: Rc<dyn Watch>,
-    webhook: Rc<dyn Webhook>,
+    version: &'static str,
     /// What all of this took.
     pub took: Cell<Duration>,
 }
@@ -45,7 +47,7 @@ impl Monitoring {
         policy: Monitored,
         rail: Rc<Rail>,
         watch: Rc<dyn Watch>,
-        webhook: Rc<dyn Webhook>,
+        version: &'static str,
     ) -> Result<Monitoring, Outcome> {
         let began = Instant::now();
         let names = [known_as(principal), user(principal)];
@@ -56,7 +58,7 @@ impl Monitoring {
         let (live, alerts) = (RefCell::new(Live::new(terms)), RefCell::default());
         let terms = Cell::new(terms);
         let took = Cell::new(began.elapsed());
-        Ok(Monitoring { store, file, names, policy, terms, live, alerts, rail, watch, webhook, took })
+        Ok(Monitoring { store, file, names, policy, terms, live, alerts, rail, watch, version, took })
     }
 
     /// Counts one more run, and says whether it may begin; with what is to be asked about it.
@@ -197,26 +199,51 @@ impl Monitoring {
         for alert in alerts {
             let response = self.policy.response(alert.detector);
             let Alert { detector, severity, measured, threshold, baseline } = &alert;
-            let mut data = json!({
+            let data = json!({
                 "detector": detector.name(), "severity": severity.name(), "measured": measured, "threshold": threshold,
                 "baseline": baseline, "response": response.name(), "of": of,
             });
-            let mut sent = data.clone();
-            (sent["type"], sent["agent"], sent["run"]) = (json!("monitor.alert"), json!(agent), json!(self.rail.run));
-            for address in &self.policy.webhooks {
-                if let Err(trouble) = self.webhook.tell(address, &sent) {
-                    data["not_sent"] = json!(trouble.message);
-                    self.watch.warn(&trouble.to_string());
-                }
-            }
-            self.rail.say("monitor.alert", false, data);
+            self.rail.say(ALERT, false, data.clone());
+            self.write()?;
+            let written = self.rail.written();
             self.watch.warn(&line(&alert, agent, of, response));
             self.follow_up(&alert, response)?;
             self.alerts.borrow_mut().push(alert);
+            // Last: whoever is told may be slow.
+            if let Some(written) = written.filter(|_| !self.policy.webhooks.is_empty()) {
+                self.send(&written, data);
+            }
         }
-        // What runs already may use the room that is kept for it.
+        self.write()
+    }
+
+    /// What runs already may use the room that is kept for it.
+    fn write(&self) -> Result<(), Trouble> {
         let written = self.rail.write(Durable { last_words: true, ..Durable::default() });
         written.map(|warning| self.warn(warning)).map_err(crate::policies::trouble)
+    }
+
+    /// Tells everybody whom the policy names. What they could not be told is on the record, and nothing waits for it.
+    fn send(&self, written: &Appended, mut data: Value) {
+        self.rail.without_secrets(&mut data);
+        let Principal { user, agent } = self.rail.principal.borrow().clone();
+        let entry = Entry {
+            number: written.number,
+            at: ledger::time_text(ledger::micros_now()),
+            kind: ALERT.to_owned(),
+            denied: false,
+            run: self.rail.run.clone(),
+            user: Some(user),
+            agent,
+            data,
+            hash: ledger::hex(&written.hash),
+        };
+        for address in &self.policy.webhooks {
+            if let Err(trouble) = outside::tell_webhook(&written.installation, self.version, address, &entry) {
+                self.rail.say("monitor.not-sent", false, json!({"alert": written.number, "why": trouble.message}));
+                self.watch.warn(&format!("the alert was not sent: {trouble}"));
+            }
+        }
     }
 
     fn follow_up(&self, alert: &Alert, response: Response) -> Result<(), Trouble> {

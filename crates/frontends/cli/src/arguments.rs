@@ -2,6 +2,7 @@
 
 mod agents;
 mod artifacts;
+mod exports;
 mod policies;
 mod records;
 mod scans;
@@ -64,6 +65,13 @@ pub fn command(version: &'static str) -> Command {
         )
         .subcommand(
             Command::new("log").about("Show what happened").after_help(records::LOG_HELP).defer(records::log),
+        )
+        .subcommand(
+            Command::new("export")
+                .about("Send the record elsewhere: to a SIEM, a collector, a log server, or a scraper of metrics")
+                .after_help(exports::HELP)
+                .arg_required_else_help(true)
+                .defer(exports::export),
         )
         .subcommand(
             Command::new("receipt")

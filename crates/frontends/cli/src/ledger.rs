@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ArgMatches;
-use model::{Against, Anchor, Fault, Records, Soundness, Trouble};
+use model::{Against, Anchor, Fault, HttpsAnchor, Records, Soundness, Trouble};
 
 use crate::words::{self, Layout};
 use crate::{NOT_SET_UP, kept};
@@ -141,7 +141,11 @@ fn archive(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
 
 fn anchor(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
     let file = matches.get_one::<PathBuf>("file").cloned().map(Anchor::File);
-    let named = file.or_else(|| matches.get_one::<String>("command").cloned().map(Anchor::Command));
+    let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    let https = matches.get_one::<String>("https").map(|url| {
+        Anchor::Https(HttpsAnchor { url: url.clone(), header_file: path("header-file"), authorities: path("ca") })
+    });
+    let named = file.or(https).or_else(|| matches.get_one::<String>("command").cloned().map(Anchor::Command));
     match (named, matches.get_flag("remove")) {
         (Some(anchor), true) => {
             if !records.remove_anchor(&anchor)? {

@@ -9,6 +9,7 @@ mod check;
 mod diff;
 mod doctor;
 mod explain;
+mod export;
 mod kept;
 mod ledger;
 mod log;
@@ -81,6 +82,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("approve", matches)) => approve::approve(matches, service.approvals()),
         Some(("artifacts", matches)) => artifacts::artifacts(matches, service.artifacts()),
         Some(("log", matches)) => log::log(matches, service.records()),
+        Some(("export", matches)) => export::export(matches, service),
         Some(("receipt", matches)) => receipt::receipt(matches, service.records()),
         Some(("ledger", matches)) => ledger::ledger(matches, service.records()),
         Some(("agents", matches)) => agents::agents(matches, service.agents()),

@@ -12,9 +12,9 @@ use crate::words::{self, Layout};
 use crate::{NOT_SET_UP, kept, sparkline};
 
 /// Of every run, and of no news to people; shown where they are asked for.
-const QUIET: [&str; 4] = ["ledger.checkpoint", "run.receipt", SAMPLE, "sandbox.armed"];
+const QUIET: &[&str] = &["ledger.checkpoint", "run.receipt", SAMPLE, "sandbox.armed"];
 /// The same, where one run is looked at.
-const QUIET_IN_A_RUN: [&str; 2] = ["ledger.checkpoint", "run.receipt"];
+const QUIET_IN_A_RUN: &[&str] = &["ledger.checkpoint", "run.receipt"];
 const SAMPLE: &str = "run.sample";
 /// What fits on a screen.
 const NEWEST: usize = 50;
@@ -24,7 +24,11 @@ pub fn log(matches: &ArgMatches, records: &dyn Records) -> u8 {
 }
 
 fn show(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
-    let query = query(matches, records)?;
+    let mut query = query(matches, records)?;
+    if !matches.contains_id("type") && !matches.get_flag("json") {
+        let quiet = if query.run.is_some() { QUIET_IN_A_RUN } else { QUIET };
+        query.except = quiet.iter().map(|kind| (*kind).to_owned()).collect();
+    }
     let (json, follow) = (matches.get_flag("json"), matches.get_flag("follow"));
     let lines = matches.get_one::<usize>("lines").copied();
     let most = lines.or((!json && query.run.is_none()).then_some(NEWEST));
@@ -61,7 +65,8 @@ fn show(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
     Ok(if printed { 0 } else { NOT_SET_UP })
 }
 
-fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trouble> {
+/// Which entries the words are about.
+pub fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trouble> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let mut run = text("run");
     if run.as_deref() == Some("last") {
@@ -82,12 +87,8 @@ fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trou
         user: text("user"),
         agent: text("agent"),
         denied: matches.get_flag("denied"),
-        except: match matches.contains_id("type") || matches.get_flag("json") {
-            true => Vec::new(),
-            false if run.is_some() => QUIET_IN_A_RUN.map(str::to_owned).into(),
-            false => QUIET.map(str::to_owned).into(),
-        },
         run,
+        except: Vec::new(),
         kinds: matches.get_many::<String>("type").into_iter().flatten().cloned().collect(),
         since: text("since").map(|since| moment(&since)).transpose()?,
         // Everything that begins so is not later.
@@ -209,7 +210,7 @@ pub fn described(entry: &Entry) -> String {
                 Some(sandbox) => format!("  (in {sandbox})"),
                 None => String::new(),
             };
-            format!("{}{inside}", list("command").join(" "))
+            format!("{}{inside}", command(&list("command")))
         }
         // What is allowed by what everybody may do needs no words.
         "run.judged" if data["ruling"] == "allow" && data["findings"].as_array().is_none_or(Vec::is_empty) => {
@@ -260,8 +261,7 @@ pub fn described(entry: &Entry) -> String {
             )
         }
         "program.started" => {
-            let words = list("arguments").join(" ");
-            format!("{} {}: {words}", data["process"], text("program"))
+            format!("{} {}: {}", data["process"], text("program"), command(&list("arguments")))
         }
         "call.denied" => {
             let times = match data["times"].as_u64() {
@@ -308,6 +308,16 @@ pub fn described(entry: &Entry) -> String {
         _ if data.as_object().is_none_or(|data| data.is_empty()) => String::new(),
         _ => data.to_string(),
     }
+}
+
+/// As a shell would read it: where one word ends and the next begins can be seen.
+fn command(words: &[String]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte);
+    let quoted = |word: &String| match !word.is_empty() && word.bytes().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn commit(data: &Value) -> String {
@@ -369,6 +379,12 @@ fn strings_of(value: &Value, names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_a_command_can_be_told_apart() {
+        let words = ["sh", "-c", "echo it's", "", "a=b/c.d"].map(str::to_owned);
+        assert_eq!(command(&words), r"sh -c 'echo it'\''s' '' a=b/c.d");
+    }
 
     #[test]
     fn times_are_understood_or_complained_about() {

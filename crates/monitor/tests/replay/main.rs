@@ -1,5 +1,6 @@
 //! Normal work raises no alarm, and planted misbehaviour does, in time. What came of it is the table in docs/monitor.md:
 //! `RENEW_TABLE=1 cargo test -p belljar-monitor --test replay` writes it anew; then read the diff.
+#![allow(clippy::panic)]
 
 mod normal;
 mod planted;

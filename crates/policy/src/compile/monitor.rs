@@ -1,5 +1,7 @@
 //! `[monitor]` → its terms.
 
+use std::net::Ipv4Addr;
+
 use model::{Detector, Response};
 
 use super::{Compiler, Owner};
@@ -54,16 +56,30 @@ impl Compiler<'_> {
         found.ok_or_else(|| self.unknown(text, "response of the monitor", &names))
     }
 
-    /// What an agent did is nobody else's business, so it goes out encrypted or not at all.
+    /// What an agent did is nobody else's business, so it leaves the machine encrypted or not at all.
     fn webhook(&self, text: &Text) -> Result<String, BadPolicy> {
         let address = text.get_ref();
-        let host = address.strip_prefix("https://").map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
+        let host = |rest: &str| rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned();
+        // Whoever sends it looks again where that leads.
+        let is_here = |host: &String| {
+            let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+            name == "localhost"
+                || name == "[::1]"
+                || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        };
+        let host = match (address.strip_prefix("https://"), address.strip_prefix("http://")) {
+            (Some(rest), _) => Some(host(rest)),
+            (None, rest) => rest.map(host).filter(is_here),
+        };
         let plain = address.chars().all(|letter| letter.is_ascii_graphic());
         match host {
             Some(host) if !host.is_empty() && plain && !host.contains('@') => Ok(address.clone()),
             _ => Err(self.bad(
                 &text.span(),
-                format!("monitor.webhook: `{}` is no address; write `https://host/path`", address.escape_debug()),
+                format!(
+                    "monitor.webhook: `{}` is no address; write `https://host/path`, or `http://127.0.0.1:port/path`",
+                    address.escape_debug()
+                ),
             )),
         }
     }

@@ -1,6 +1,7 @@
 //! Misbehaviour for real: what is found, what follows from it, and that nobody gets out of it by themselves.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::Stdio;
 
 use belljar_testkit::Who;
@@ -8,7 +9,7 @@ use belljar_testkit::project::Said;
 use belljar_testkit::twice::Check;
 use serde_json::Value;
 
-use crate::desk::{Desk, Saying, expected};
+use crate::desk::{Desk, expected};
 
 pub const ALL: &[(&str, Check)] = &[
     ("a_run_that_turns_in_place_is_ended_and_its_agent_suspended", turning),
@@ -16,6 +17,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_known_miner_is_ended_by_its_name", miner),
     ("a_scan_of_refused_calls_is_an_alert_and_ordinary_denials_are_none", scan),
     ("a_storm_of_refused_runs_suspends", storm),
+    ("a_webhook_hears_of_an_alert_and_one_that_is_gone_holds_nothing_up", webhook),
     ("who_takes_another_name_each_time_is_found_among_all", names),
     ("who_is_throttled_begins_six_runs_a_minute", throttled),
     ("who_is_asked_about_does_not_run_without_an_answer", asked),
@@ -128,6 +130,44 @@ fn storm(who: Who) -> Result<(), String> {
     desk.expect(&["run", "--agent", "other", "--", "true"], 0, "").map(drop)
 }
 
+fn webhook(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    desk.policy(&format!("{NO_FALSE}[monitor]\nwebhook = \"http://{address}/alerts\"\n"))?;
+    let heard = std::thread::spawn(move || -> std::io::Result<String> {
+        let (mut stream, _) = listener.accept()?;
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let (mut line, mut length) = (String::new(), 0);
+        while reader.read_line(&mut line)? > 2 {
+            if let Some(count) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = count.trim().parse().unwrap_or(0);
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    });
+    let refuse = |agent: &str| -> Result<Said, String> {
+        for _ in 0..11 {
+            desk.expect(&["run", "--agent", agent, "--", "false"], 123, "no-false")?;
+        }
+        desk.expect(&["run", "--agent", agent, "--", "false"], 123, "alert: retries")
+    };
+    refuse("mule")?;
+    let body = heard.join().map_err(|_| "nobody listened")?.map_err(|error| error.to_string())?;
+    let event: Value = serde_json::from_str(&body).map_err(|error| format!("{error}: {body}"))?;
+    let alert = entries(&desk, "monitor.alert")?.pop().ok_or("no alert")?;
+    let id = event["id"].as_str().unwrap_or_default();
+    wanted(event["type"] == "dev.belljar.monitor.alert" && id.ends_with(&format!("/{}", alert["n"])), &event)?;
+    // Nobody listens any more: what follows from an alert holds all the same, and that it was not sent is said.
+    let said = refuse("other")?;
+    wanted(said.error.contains("the alert was not sent"), &said)?;
+    wanted(entries(&desk, "monitor.not-sent")?.len() == 1, "no entry of what was not sent")
+}
+
 fn names(who: Who) -> Result<(), String> {
     let desk = Desk::of(who)?;
     desk.policy(NO_FALSE)?;
@@ -176,10 +216,12 @@ fn by_hand(who: Who) -> Result<(), String> {
     let out = long.stdout.take().ok_or("no output")?;
     BufReader::new(out).read_line(&mut line).map_err(|error| error.to_string())?;
     desk.expect(&["agents", "suspend", "busy", "--why", "enough"], 0, "")?;
-    // Nobody closes its input: only the monitor ends it.
+    // Nobody closes its input, which waiting for it would do: only the monitor ends it.
+    let input = long.stdin.take();
     long.wait().map_err(|error| error.to_string())?;
     let text = std::fs::read(desk.project.work.join("result.json")).map_err(|error| error.to_string())?;
     let result: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    drop(input);
     wanted(result["overrun"] == "suspended", &result)?;
     let said = desk.expect(&["run", "--agent", "busy", "--", "true"], 123, "enough")?;
     wanted(said.error.contains("rule: monitor.suspended"), &said)

@@ -68,6 +68,10 @@ fn ours(who: Who) -> Result<(), String> {
     if predicate["walls"]["system-calls"] != "fully" || predicate["artifacts"][0]["path"] != "out/a.txt" {
         return Err(format!("{statement}"));
     }
+    let proven: Vec<&str> = predicate["proven"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !["system-calls", "files", "network", "privileges"].iter().all(|wall| proven.contains(wall)) {
+        return Err(format!("{statement}"));
+    }
     // The chain that it names is the record's.
     let head = predicate["ledger"]["head"].as_str().unwrap_or("none");
     let log = desk.expect(&["log", "--json", "--type", "run.ended"], 0, "")?;

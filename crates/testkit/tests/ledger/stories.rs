@@ -9,6 +9,9 @@ use crate::desk::Desk;
 pub const ALL: &[(&str, Check)] = &[
     ("a_run_is_told_from_what_was_asked_to_how_it_ended", whole),
     ("every_program_that_is_started_is_told_with_its_words", programs),
+    ("what_was_said_and_left_is_known_by_its_digest", digests),
+    ("what_a_run_used_over_its_time_is_drawn", usage),
+    ("time_of_children_counts_once", time_once),
     ("what_was_refused_is_found_as_such", refused),
     ("what_is_taken_is_recorded_before_and_after", commit),
     ("many_runs_at_once_make_one_chain", many),
@@ -40,8 +43,8 @@ fn whole(who: Who) -> Result<(), String> {
     let run = result["run"].as_str().ok_or("the result has no run")?;
     let told = entries(&desk, &["--run", run])?;
     let wanted = [
-        "run.asked", "run.judged", "sandbox.opening", "program.started", "call.denied", "files.changed", "run.ended",
-        "run.receipt",
+        "run.asked", "run.judged", "sandbox.opening", "sandbox.armed", "program.started", "call.denied",
+        "files.changed", "run.ended", "run.receipt",
     ];
     if kinds(&told) != wanted {
         return Err(format!("{:?}", kinds(&told)));
@@ -49,11 +52,20 @@ fn whole(who: Who) -> Result<(), String> {
     if told[0]["data"]["command"][2] != script || told.iter().any(|entry| entry["agent"] != "tester") {
         return Err(format!("{told:?}"));
     }
-    if told[1]["data"]["ruling"] != "allow" || told[4]["denied"] != true || told[4]["data"]["call"] != "unshare" {
+    if told[1]["data"]["ruling"] != "allow" || told[5]["denied"] != true || told[5]["data"]["call"] != "unshare" {
         return Err(format!("{told:?}"));
     }
-    if told[2]["data"]["walls"]["system-calls"] != "fully" || told[6]["data"]["exit"] != 0 {
+    if told[2]["data"]["walls"]["system-calls"] != "fully" || told[7]["data"]["exit"] != 0 {
         return Err(format!("{told:?}"));
+    }
+    // Allowed by a rule that is named; tried from inside; what it left is a digest and a path.
+    let proven = told[3]["data"]["proven"].as_array().map_or(0, Vec::len);
+    let (rules, changed) = (&told[1]["data"]["rules"], &told[6]["data"]);
+    if proven != 7 || !rules[0]["rule"].is_string() || changed["paths"][0]["path"] != "made" {
+        return Err(format!("{told:?}"));
+    }
+    if changed["manifest"]["blake3"].as_str().map(str::len) != Some(64) {
+        return Err(format!("{changed}"));
     }
     // The last run is the same; and in words.
     if entries(&desk, &["--run", "last"])? != told {
@@ -99,6 +111,77 @@ fn programs(who: Who) -> Result<(), String> {
     match told.iter().all(|entry| entry["data"]["parent"].is_number()) {
         true => Ok(()),
         false => Err(format!("{told:?}")),
+    }
+}
+
+/// The same output and changes have the same digests, others have others; and they are those of what the caller got.
+fn digests(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let run = |script: &str| -> Result<(Vec<u8>, Value, Value), String> {
+        let said = desk.expect(&["run", "-q", "--", "sh", "-c", script], 0, "")?;
+        let data = |kind: &str| -> Result<Value, String> {
+            let found = entries(&desk, &["--run", "last", "--type", kind])?;
+            Ok(found.first().map_or(Value::Null, |entry| entry["data"].clone()))
+        };
+        Ok((said.out, data("output.released")?, data("files.changed")?["manifest"]["blake3"].clone()))
+    };
+    let script = "printf 'one\\ntwo'; printf oops >&2; echo 1 > left; mkdir d; ln -s left link";
+    let (out, said, left) = run(script)?;
+    let expected = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
+    if said["stdout"]["blake3"] != expected(&out) || said["stdout"]["bytes"] != out.len() {
+        return Err(format!("{said} of {out:?}"));
+    }
+    if said["stderr"]["blake3"] != expected(b"oops") {
+        return Err(format!("{said}"));
+    }
+    // Also where nothing is taken out of it.
+    desk.policy("[release]\nredact = false\n")?;
+    let (_, again, left_again) = run(script)?;
+    if again["stdout"] != said["stdout"] || left_again != left || !left.is_string() {
+        return Err(format!("{said} and {again}, {left} and {left_again}"));
+    }
+    for other in ["echo 2 > left", "echo 1 > right", "chmod 700 left", "ln -sf d link", "rm -r d"] {
+        let (_, _, changed) = run(&format!("{script}; {other}"))?;
+        if changed == left {
+            return Err(format!("`{other}` changed nothing"));
+        }
+    }
+    Ok(())
+}
+
+fn usage(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let script = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass\ntime.sleep(1.2)";
+    desk.expect(&["run", "-q", "--", "/usr/bin/python3", "-c", script], 0, "")?;
+    let samples = entries(&desk, &["--run", "last", "--type", "run.sample"])?;
+    let last = samples.last().map(|entry| &entry["data"]).ok_or("there are no samples")?;
+    if last["processor"].as_f64().is_none_or(|time| time < 1.0) || last["memory"].as_u64().is_none_or(|size| size == 0)
+    {
+        return Err(format!("{samples:?}"));
+    }
+    if last["read"].as_u64().is_none_or(|size| size == 0) || last["processes"].as_u64().is_none_or(|count| count == 0) {
+        return Err(format!("{samples:?}"));
+    }
+    let words = desk.expect(&["log", "--run", "last"], 0, "")?;
+    let words = String::from_utf8_lossy(&words.out).into_owned();
+    match words.contains("processor  ") && words.contains('█') && !words.contains("run.sample") {
+        true => Ok(()),
+        false => Err(words),
+    }
+}
+
+/// Where no control group counts it: a child's time was its own, its parent's and its grandparent's.
+fn time_once(who: Who) -> Result<(), String> {
+    let desk = Desk::of(who)?;
+    let spin = "import time\nend = time.process_time() + 0.6\nwhile time.process_time() < end: pass";
+    let nested = format!("for i in 1 2 3; do sh -c \"sh -c 'python3 -c \\\"{spin}\\\"; true'; true\"; done; true");
+    let script = nested.replace("python3", "/usr/bin/python3");
+    desk.expect(&["run", "-q", "--cpu-time", "4s", "--", "sh", "-c", &script], 0, "").map(drop)?;
+    let endless = "while :; do :; done";
+    let said = desk.say(&["run", "-q", "--cpu-time", "1s", "--timeout", "60s", "--json", "--", "sh", "-c", endless])?;
+    match said.error.contains("\"cpu-time\"") {
+        true => Ok(()),
+        false => Err(format!("{said:?}")),
     }
 }
 

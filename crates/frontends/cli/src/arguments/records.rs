@@ -30,10 +30,25 @@ the end can be cut off unseen. See docs/ledger.md.
   belljar ledger archive --older-than 90d --to /mnt/archive";
 
 pub fn log(log: Command) -> Command {
+    filters(log)
+        .arg(
+            Arg::new("lines")
+                .short('n')
+                .long("lines")
+                .value_name("NUMBER")
+                .value_parser(value_parser!(usize))
+                .help("The newest so many [default: 50; all with --json, --run or --follow]"),
+        )
+        .arg(json("Print each entry as a JSON object on a line"))
+}
+
+/// Which entries, for all who read the record.
+pub fn filters(command: Command) -> Command {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
-    log.arg(text("run", "ID", "Only of this run: the start of its id, or `last`"))
+    command
+        .arg(text("run", "ID", "Only of this run: the start of its id, or `last`"))
         .arg(text("agent", "NAME", "Only what this agent asked for"))
         .arg(text("user", "NAME", "Only what this user asked for"))
         .arg(switch("denied", "Only what was refused"))
@@ -44,16 +59,7 @@ pub fn log(log: Command) -> Command {
                 .action(ArgAction::Append)
                 .value_delimiter(','),
         )
-        .arg(
-            Arg::new("lines")
-                .short('n')
-                .long("lines")
-                .value_name("NUMBER")
-                .value_parser(value_parser!(usize))
-                .help("The newest so many [default: 50; all with --json, --run or --follow]"),
-        )
         .arg(Arg::new("follow").short('f').long("follow").action(ArgAction::SetTrue).help("Go on with what is to come"))
-        .arg(json("Print each entry as a JSON object on a line"))
 }
 
 pub const RECEIPT_HELP: &str = "\
@@ -122,13 +128,22 @@ pub fn ledger(ledger: Command) -> Command {
         .subcommand(
             Command::new("anchor")
                 .about("Show, add or remove who is told each checkpoint")
-                .arg(path("file", "Add a file that gets a line for each").conflicts_with("command"))
+                .arg(path("file", "Add a file that gets a line for each").conflicts_with_all(["command", "https"]))
                 .arg(
                     Arg::new("command")
                         .long("command")
                         .value_name("LINE")
+                        .conflicts_with("https")
                         .help("Add a command for `sh` that gets it on its standard input"),
                 )
+                .arg(
+                    Arg::new("https")
+                        .long("https")
+                        .value_name("URL")
+                        .help("Add a place that gets each posted, as JSON"),
+                )
+                .arg(path("header-file", "Headers to send along, a line each").requires("https"))
+                .arg(path("ca", "Believe only the authorities in this file (PEM)").requires("https"))
                 .arg(switch("remove", "Remove it instead"))
                 .arg(json("As a JSON array")),
         )

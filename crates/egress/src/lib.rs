@@ -1,0 +1,20 @@
+//! The only way out to the network. So far: what belljar itself has to say to others, and the page of its metrics.
+//!
+//! Blocking at its surface. Sending starts no thread, and leaves none behind: sandboxes are forked from processes that may
+//! have told an anchor before. Whoever answers is not trusted: time and memory are bounded whatever they do.
+
+mod client;
+mod deadline;
+mod error;
+mod headers;
+mod page;
+mod place;
+mod streams;
+mod trust;
+
+pub use client::{Answer, Client, Settings};
+pub use error::{Error, Result};
+pub use page::serve;
+pub use place::{Encryption, Url};
+pub use streams::{Stream, Wire};
+pub use trust::Trust;

@@ -1,0 +1,54 @@
+//! Who may vouch for whom we talk to.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+use crate::error::{Error, Result};
+
+/// Authorities that are believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those of this machine, or of `SSL_CERT_FILE`.
+    #[default]
+    Host,
+    /// Those in this file, and no other.
+    File(PathBuf),
+}
+
+pub(crate) fn configuration(trust: &Trust) -> Result<Arc<ClientConfig>> {
+    let roots = match trust {
+        Trust::Host => of_the_host()?,
+        Trust::File(path) => of_a_file(path)?,
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| Error::Setup(error.to_string()))?;
+    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+}
+
+fn of_the_host() -> Result<RootCertStore> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // A machine's collection has some that nobody can read any more; the others hold.
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added > 0 {
+        return Ok(roots);
+    }
+    let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
+    Err(Error::NoAuthorities(why))
+}
+
+fn of_a_file(path: &PathBuf) -> Result<RootCertStore> {
+    let bad = |why: String| Error::Bad { path: path.clone(), what: "file of certificates (PEM)", why };
+    let bytes = std::fs::read(path).map_err(|source| Error::File { path: path.clone(), source })?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&bytes) {
+        let certificate = certificate.map_err(|error| bad(error.to_string()))?;
+        roots.add(certificate).map_err(|error| bad(error.to_string()))?;
+    }
+    if roots.is_empty() { Err(bad("there is none in it".to_owned())) } else { Ok(roots) }
+}
