@@ -63,34 +63,55 @@ pub struct Profile {
     refused: u64,
     /// In milliseconds.
     processor: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     peak_memory: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     read: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     written: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     egress: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     denials: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     timeouts: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     overruns: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     alerts: u64,
     rate: Window,
+    #[serde(default, skip_serializing_if = "is_default")]
     refusals: Window,
+    #[serde(default, skip_serializing_if = "is_default")]
     recent_timeouts: Window,
+    #[serde(default, skip_serializing_if = "is_default")]
     recent_overruns: Window,
     load: Window,
     sent: Window,
     /// Sent in an hour, as usual.
     #[serde(with = "short")]
     hourly: f64,
+    #[serde(default, skip_serializing_if = "is_default")]
     kinds: Variety,
+    #[serde(default, skip_serializing_if = "is_default")]
     retries: [Retried; RULES],
     of_rate: Drift,
     of_processor: Drift,
     of_denials: Drift,
+    #[serde(default, skip_serializing_if = "is_default")]
     of_refusals: Drift,
     of_egress: Drift,
     /// When each detector last saw what it looks for.
+    #[serde(default, skip_serializing_if = "is_default")]
     episodes: [u64; Detector::ALL.len()],
     /// When the last runs were begun.
+    #[serde(default, skip_serializing_if = "is_default")]
     begun: [u64; THROTTLED],
+}
+
+/// What most agents never have is not written, nor read: every run waits for that.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Refusals by one rule.
