@@ -45,10 +45,7 @@ pub fn export(export: Command) -> Command {
         .arg(
             Arg::new("cursor").long("cursor").value_name("NAME").help("Go on where the last export of this name ended"),
         )
-        .arg(
-            path("header-file", "FILE", "Headers to send along, a line each: `Authorization: Bearer …`")
-                .long_help("Headers to send along, a line each: `Authorization: Bearer …`. Words of a command are seen by everybody on the machine; a file is not."),
-        )
+        .arg(path("header-file", "FILE", "Headers to send along, a line each: `Authorization: Bearer …`"))
         .arg(path("ca", "FILE", "Believe only the authorities in this file (PEM) [default: those of this machine]"))
         .arg(switch("unencrypted", "Send to other machines without encryption"))
         .arg(switch("one-each", "Post each CloudEvent by itself rather than several together"))
@@ -60,7 +57,10 @@ pub fn export(export: Command) -> Command {
                 .conflicts_with_all(["to", "follow", "cursor"])
                 .help("Serve metrics at http://ADDRESS/metrics (127.0.0.1:9464), and go on counting"),
         )
-        .arg(switch("listen-anywhere", "Let other machines read them: ADDRESS need not be of this machine alone").requires("listen"))
+        .arg(
+            switch("listen-anywhere", "Let other machines read them: ADDRESS need not be of this machine alone")
+                .requires("listen"),
+        )
 }
 
 /// A place, as people write it.
