@@ -23,6 +23,8 @@ pub trait Witness {
     fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble>;
     /// One more was started, and there are too many to tell of each.
     fn one_more(&mut self);
+    /// All of it has been told to end, and we wait for that: a moment to get ready for what is written then.
+    fn ending(&mut self) {}
 }
 
 /// A program that was about to be started.

@@ -17,6 +17,7 @@ pub mod limits;
 pub mod memory;
 pub mod mounts;
 pub mod network;
+pub mod paths;
 pub mod process;
 pub mod seccomp;
 pub mod signals;
