@@ -549,8 +549,8 @@ fn program(
         return Err(Outcome::NotStarted(StartFailure { found: false, message, fix: fix.to_owned() }));
     };
     // Both the name it is called by and what that leads to.
-    let real = real_path(&path)
-        .map_err(|error| cannot_execute(format!("`{}`: {error}", path.display()), "check the path"))?;
+    let real =
+        real_path(&path).map_err(|error| cannot_execute(format!("`{}`: {error}", path.display()), "check the path"))?;
     let folder = path.parent().and_then(|folder| real_path(folder).ok()).unwrap_or_default();
     let by_name = path.file_name().map_or_else(|| real.clone(), |name| folder.join(name));
     if toolchains.is_granted(&by_letter(&path)) && !toolchains.is_visible(&real) {

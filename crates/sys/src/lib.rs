@@ -4,6 +4,7 @@
 //! or limit is the caller's business.
 #![allow(unsafe_code)]
 
+mod assistant;
 pub mod capabilities;
 pub mod clock;
 pub mod confined;
@@ -22,6 +23,7 @@ pub mod process;
 pub mod seccomp;
 pub mod signals;
 mod stack;
+pub mod trees;
 
 use std::io;
 
