@@ -189,6 +189,14 @@ impl Witness for Watching {
         let written = self.rail.write(Durable { last_words: true, ..Durable::default() });
         written.map(|_| Goes::On).map_err(crate::policies::trouble)
     }
+
+    fn ending(&mut self) {
+        // The receipt will be signed with it. Not before: nothing of the sandbox's may run while we hold it. Whoever
+        // signs asks for it again, and hears of what is wrong with it.
+        match self.rail.ledger.as_ref().map(Ledger::key) {
+            Ok(Ok(_) | Err(_)) | Err(_) => {}
+        }
+    }
 }
 
 #[cfg(test)]

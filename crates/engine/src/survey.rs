@@ -22,6 +22,11 @@ use crate::refused;
 use crate::toolchains;
 use crate::user::User;
 
+/// Where a path leads.
+fn real_path(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    sys::paths::real(path.as_ref())
+}
+
 pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Outcome> {
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let variable = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str());
@@ -30,7 +35,7 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
     let (system, links) = system();
     let start = match &request.directory {
         None => start_in(&directory, request)?,
-        Some(asked) => std::fs::canonicalize(directory.join(asked)).map_err(|error| {
+        Some(asked) => real_path(directory.join(asked)).map_err(|error| {
             usage(format!("cannot start in `{}`: {error}", asked.display()), "choose a folder that exists with `--cwd`")
         })?,
     };
@@ -92,7 +97,7 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         policies: loaded.folders.iter().flat_map(|folder| spellings(folder)).collect(),
         policy_files: policy_files(&loaded.project_files),
         user_name: user_name(variable("USER")),
-        memory: rustix::system::sysinfo().totalram * u64::from(rustix::system::sysinfo().mem_unit),
+        memory: memory(),
         inherited_size: inherited_size(),
         directory,
         start,
@@ -115,6 +120,12 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         code: None,
         reasons: Vec::new(),
     })
+}
+
+/// Of the machine, in bytes.
+fn memory() -> u64 {
+    let known = rustix::system::sysinfo();
+    known.totalram * u64::from(known.mem_unit)
 }
 
 /// As it says itself, or as its variables do. Both are claims; who makes two that differ could shake off the rules for one.
@@ -147,7 +158,7 @@ fn start_in(directory: &Path, request: &Request) -> Result<PathBuf, Outcome> {
 }
 
 fn current_directory() -> Result<PathBuf, Outcome> {
-    std::env::current_dir().and_then(std::fs::canonicalize).map_err(|error| {
+    std::env::current_dir().and_then(real_path).map_err(|error| {
         usage(
             format!("the current folder can't be found: {error}"),
             "change to a folder that exists and that you may enter",
@@ -160,7 +171,7 @@ fn homes(variable: Option<&OsStr>, user: &User) -> (PathBuf, Vec<PathBuf>) {
     let mut spellings: Vec<PathBuf> =
         variable.map(PathBuf::from).filter(|home| home.is_absolute()).into_iter().collect();
     spellings.extend(user.home.clone().filter(|home| !spellings.contains(home)));
-    let canonical: Vec<PathBuf> = spellings.iter().filter_map(|home| std::fs::canonicalize(home).ok()).collect();
+    let canonical: Vec<PathBuf> = spellings.iter().filter_map(|home| real_path(home).ok()).collect();
     // Not where the system is: a service's home can be anything.
     let fit = |home: &&PathBuf| {
         let system = ROOTS.iter().chain(PRIVATE).chain(&["/etc", "/tmp"]).map(Path::new);
@@ -243,7 +254,7 @@ fn named_workspaces(directory: &Path, request: &Request) -> Result<Vec<Place>, O
         let missing = |error: io::Error| {
             usage(format!("cannot use `{shown}` as a workspace: {error}"), "name a folder that exists")
         };
-        let real = std::fs::canonicalize(directory.join(path)).map_err(missing)?;
+        let real = real_path(directory.join(path)).map_err(missing)?;
         let stat = std::fs::symlink_metadata(&real).map_err(missing)?;
         if !stat.is_dir() {
             return Err(usage(format!("cannot use `{shown}` as a workspace: it is not a folder"), "name a folder"));
@@ -280,7 +291,7 @@ fn state(user: &User) -> Vec<PathBuf> {
 /// A path as it is called, and where that leads.
 fn spellings(folder: &Path) -> Vec<PathBuf> {
     let real = folder.ancestors().find_map(|around| {
-        let real = std::fs::canonicalize(around).ok()?;
+        let real = real_path(around).ok()?;
         Some(real.join(folder.strip_prefix(around).ok()?))
     });
     let mut found = vec![folder.to_owned()];
@@ -292,7 +303,7 @@ fn spellings(folder: &Path) -> Vec<PathBuf> {
 fn linked_stores(homes: &[PathBuf]) -> Vec<PathBuf> {
     let stores = homes.iter().flat_map(|home| OFTEN_LINKED.iter().map(move |store| home.join(store)));
     let linked = stores.filter(|store| std::fs::symlink_metadata(store).is_ok_and(|stat| stat.is_symlink()));
-    linked.filter_map(|store| std::fs::canonicalize(store).ok()).collect()
+    linked.filter_map(|store| real_path(store).ok()).collect()
 }
 
 /// Files with secrets, at the top of folders that are only to be read.
@@ -328,7 +339,7 @@ fn asked_place(directory: &Path, workspaces: &[Place], path: &Path, access: Acce
         usage(format!("cannot grant `{shown}`: {error}"), "check the path; only what exists can be granted")
     };
     let stat = std::fs::symlink_metadata(&full).map_err(missing)?;
-    let real = std::fs::canonicalize(&full).map_err(missing)?;
+    let real = real_path(&full).map_err(missing)?;
     // What a link points at can change between now and then, and is not what was named. Below the workspace, whoever
     // ran there before may have planted it.
     let planted =
@@ -349,7 +360,7 @@ fn hidden(directory: &Path, paths: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, O
     let mut hidden = Vec::new();
     for path in paths {
         let full = directory.join(path);
-        match std::fs::canonicalize(&full) {
+        match real_path(&full) {
             Ok(real) => {
                 let folder = real.is_dir();
                 hidden.push((real, folder));
@@ -372,7 +383,7 @@ fn given(policy: &Policy, workspaces: &[Place]) -> Vec<Place> {
     let writes = policy.write().map(|pattern| (pattern, Access::Write));
     for (pattern, access) in writes.chain(policy.read().map(|pattern| (pattern, Access::Read))) {
         for path in paths(pattern, workspaces) {
-            let Ok(real) = std::fs::canonicalize(&path) else { continue };
+            let Ok(real) = real_path(&path) else { continue };
             // A link in a workspace is the guest's: it must not choose what is given.
             let planted = real != path && workspaces.iter().any(|workspace| is_within(&path, &workspace.path));
             let Ok(stat) = std::fs::symlink_metadata(&real) else { continue };
@@ -388,7 +399,7 @@ fn given(policy: &Policy, workspaces: &[Place]) -> Vec<Place> {
 /// What the policy hides, as far as it is there.
 fn hidden_by_policy(policy: &Policy, workspaces: &[Place]) -> Vec<(PathBuf, bool)> {
     let paths = policy.hide().flat_map(|pattern| paths(pattern, workspaces));
-    let real = paths.filter_map(|path| std::fs::canonicalize(path).ok());
+    let real = paths.filter_map(|path| real_path(path).ok());
     real.map(|path| {
         let folder = path.is_dir();
         (path, folder)
@@ -407,7 +418,7 @@ fn paths(pattern: &PathPattern, workspaces: &[Place]) -> Vec<PathBuf> {
 
 /// Project files, to be read but not written even where everything around them is.
 fn policy_files(files: &[PathBuf]) -> Vec<Place> {
-    let real = files.iter().filter_map(|file| std::fs::canonicalize(file).ok());
+    let real = files.iter().filter_map(|file| real_path(file).ok());
     let look = |path: PathBuf| {
         let stat = std::fs::symlink_metadata(&path).ok()?;
         Some(place(path, &stat, Access::Read, Origin::Workspace))
@@ -439,7 +450,7 @@ impl Toolchains<'_> {
         if !folder.is_absolute() || !self.looked_at.insert(folder.to_owned()) || self.is_visible(folder) {
             return;
         }
-        let Ok(real) = std::fs::canonicalize(folder) else {
+        let Ok(real) = real_path(folder) else {
             return;
         };
         if self.is_visible(&real) || !self.is_fit(&real) {
@@ -468,7 +479,7 @@ impl Toolchains<'_> {
         if self.is_visible(path) || !self.is_fit(path) {
             return;
         }
-        let Ok(real) = std::fs::canonicalize(path) else {
+        let Ok(real) = real_path(path) else {
             return;
         };
         let Ok(stat) = std::fs::symlink_metadata(&real) else {
@@ -539,9 +550,9 @@ fn program(
         return Err(Outcome::NotStarted(StartFailure { found: false, message, fix: fix.to_owned() }));
     };
     // Both the name it is called by and what that leads to.
-    let real = std::fs::canonicalize(&path)
-        .map_err(|error| cannot_execute(format!("`{}`: {error}", path.display()), "check the path"))?;
-    let folder = path.parent().and_then(|folder| std::fs::canonicalize(folder).ok()).unwrap_or_default();
+    let real =
+        real_path(&path).map_err(|error| cannot_execute(format!("`{}`: {error}", path.display()), "check the path"))?;
+    let folder = path.parent().and_then(|folder| real_path(folder).ok()).unwrap_or_default();
     let by_name = path.file_name().map_or_else(|| real.clone(), |name| folder.join(name));
     if toolchains.is_granted(&by_letter(&path)) && !toolchains.is_visible(&real) {
         // A link in a folder that others write to: it must not choose what is shown.

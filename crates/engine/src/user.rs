@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -12,9 +13,14 @@ pub struct User {
 }
 
 impl User {
+    /// Looked up once: several parts of a run ask, and none may get another answer than the one before.
     pub fn of_the_process() -> User {
-        let id = rustix::process::getuid().as_raw();
-        recorded(id).unwrap_or_else(|| User { name: format!("uid:{id}"), home: None })
+        static KNOWN: OnceLock<User> = OnceLock::new();
+        let look = || {
+            let id = rustix::process::getuid().as_raw();
+            recorded(id).unwrap_or_else(|| User { name: format!("uid:{id}"), home: None })
+        };
+        KNOWN.get_or_init(look).clone()
     }
 }
 

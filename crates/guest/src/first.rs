@@ -12,6 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use sys::limits::Limit;
 use sys::mounts::Attributes;
 use sys::process::{Alone, Namespaces, Strings};
+use sys::trees::{Copies, Walk};
 use sys::{identity, limits, mounts, network, process, seccomp, signals};
 
 use crate::restrict::restrict;
@@ -42,7 +43,7 @@ pub struct Payload {
 /// Never returns. Whatever goes wrong is reported, and ends this process before the payload starts.
 pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State::new(wire_at, alone);
+    let mut state = State::new(wire_at, alone, &orders.steps);
     // What we make has the mode that its step says; the payload gets the caller's habit back.
     let umask = rustix::process::umask(Mode::empty());
     let mut since = Instant::now();
@@ -82,7 +83,7 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
 /// Tries steps and ends, with nothing started. For finding out what a host can do.
 pub fn rehearse(steps: &[Step], wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State::new(wire_at, alone);
+    let mut state = State::new(wire_at, alone, steps);
     for (step, order) in (0u32..).zip(steps) {
         if let Err(error) = state.take(order) {
             fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
@@ -169,6 +170,9 @@ fn reap_until(payload: i32) -> i32 {
     }
 }
 
+/// Trees that are copied before their turn, all at once.
+const MOST_COPIED: usize = 32;
+
 struct State<'a> {
     wire: BorrowedFd<'a>,
     received: Vec<OwnedFd>,
@@ -176,6 +180,10 @@ struct State<'a> {
     /// is left until the payload runs; programs never get them.
     attached: Vec<OwnedFd>,
     most_descriptors: u64,
+    /// All there are, for what is begun before its turn.
+    steps: &'a [Step],
+    /// What is being copied for binds to come, and which of it is next.
+    copies: Option<(&'static Copies, usize)>,
     network: Option<network::Pending>,
     alone: Alone,
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
@@ -187,12 +195,14 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(wire: BorrowedFd<'a>, alone: Alone) -> State<'a> {
+    fn new(wire: BorrowedFd<'a>, alone: Alone, steps: &'a [Step]) -> State<'a> {
         State {
             wire,
             received: Vec::new(),
             attached: Vec::new(),
             most_descriptors: limits::current(Limit::OpenFiles),
+            steps,
+            copies: None,
             network: None,
             alone,
             own: None,
@@ -303,7 +313,11 @@ impl<'a> State<'a> {
                 }
             }
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
-            Step::BeginNetwork => self.network = Some(network::begin(self.alone)?),
+            Step::BeginNetwork => {
+                let copies = Copies::of(self.trees_to_copy());
+                self.copies = Some((copies, 0));
+                self.network = Some(network::begin(self.alone, copies)?);
+            }
             Step::JoinNetwork => self.network.take().ok_or(io::ErrorKind::NotFound)?.join()?,
             Step::EnterUser { user, group } => {
                 process::unshare(Namespaces { user: true, ..Namespaces::NONE })?;
@@ -358,10 +372,31 @@ impl<'a> State<'a> {
         }
     }
 
+    /// What our own binds will need, in their order.
+    fn trees_to_copy(&self) -> Vec<(CString, Walk)> {
+        let wanted = self.steps.iter().filter_map(|step| match step {
+            Step::Bind { source: Source::Path(way), .. } => Some(way),
+            _ => None,
+        });
+        let walk = |way: &Way| match way {
+            Way::Plain(path) => (path.clone(), Walk::Plain),
+            Way::Careful(path) => (path.clone(), Walk::Careful),
+        };
+        // With more, the table of descriptors would have to grow, or be full: those are copied in their turn.
+        let most = usize::try_from(self.most_descriptors / 4).unwrap_or(MOST_COPIED).min(MOST_COPIED);
+        wanted.map(walk).take(most).collect()
+    }
+
     fn bind(&mut self, source: &Source, target: &Way, attributes: Attributes) -> io::Result<()> {
         match source {
             Source::Path(path) => {
-                let tree = path.copy()?;
+                let tree = match &mut self.copies {
+                    Some((copies, next)) if *next < copies.count() => {
+                        *next += 1;
+                        copies.take(*next - 1)?
+                    }
+                    _ => path.copy()?,
+                };
                 mounts::confine(tree.as_fd(), attributes)?;
                 self.attach(tree.as_fd(), target)?;
                 self.keep(tree);

@@ -27,6 +27,8 @@ pub trait Witness {
     fn one_more(&mut self);
     /// What is used so far: every second or so, of whatever runs that long.
     fn sampled(&mut self, sample: &Sample) -> Result<Goes, Trouble>;
+    /// All of it has been told to end, and we wait for that: a moment to get ready for what is written then.
+    fn ending(&mut self) {}
 }
 
 /// Whether a run may go on.

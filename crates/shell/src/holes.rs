@@ -1,5 +1,7 @@
 //! Text with places that are only known when it runs, so that code with such places can be read again as a line.
 
+use std::borrow::Cow;
+
 use crate::{Piece, Word};
 
 /// Stands for any text. Of the private letters of Unicode; where a line itself has it, it is also taken as any text,
@@ -10,14 +12,24 @@ const SHOWN: &str = "…";
 
 /// A word as text, with holes for what is not known.
 pub(crate) fn of(word: &Word) -> String {
-    if let Word::Known(text) = word {
-        return text.clone();
+    seen(word).into_owned()
+}
+
+/// The same, for a look at it.
+pub(crate) fn seen(word: &Word) -> Cow<'_, str> {
+    match word {
+        Word::Known(text) => Cow::Borrowed(text),
+        Word::Partly { known, .. } => {
+            let mut text = String::with_capacity(32);
+            for piece in known {
+                match piece {
+                    Piece::Text(part) => text.push_str(part),
+                    Piece::Any => text.push(HOLE),
+                }
+            }
+            Cow::Owned(text)
+        }
     }
-    let piece = |piece: Piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Any => HOLE.to_string(),
-    };
-    word.pieces().into_iter().map(piece).collect()
 }
 
 /// Text that may have holes as a word.

@@ -1,5 +1,7 @@
 //! Tree → commands: who runs, with what, and whose output reaches whom.
 
+use std::borrow::Cow;
+
 use crate::holes::{filled, of as with_holes};
 use crate::interpreters::is_descriptor_of;
 use crate::parse::{Tree, tree};
@@ -318,8 +320,10 @@ impl Reader {
             out.extend(word.runs.iter().filter(|run| run.flows == Flows::Out));
             given.push(self.given(word, documents, around));
         }
-        let mut inner = around.clone();
-        out.extend(self.redirects(redirects, documents, &mut inner));
+        let mut inner = Cow::Borrowed(around);
+        if !redirects.is_empty() {
+            out.extend(self.redirects(redirects, documents, inner.to_mut()));
+        }
         let first = self.commands.len();
         if given.is_empty() {
             set.iter().for_each(|(name, value)| self.keep(name, value));
@@ -423,7 +427,7 @@ impl Reader {
         }
         let mut may_be_option = false;
         for variable in &written.variables {
-            may_be_option |= self.sleeping.may_be_option(variable);
+            may_be_option |= self.sleeping.finds_option(variable);
             if let Some((_, names)) = self.sources.iter().find(|(name, _)| name == variable) {
                 merge(&mut from, names.clone());
             }
@@ -455,8 +459,8 @@ impl Reader {
     }
 
     /// Lists a command; returns its number, or `None` if there are too many.
-    pub(crate) fn found(&mut self, given: &[Given], set: Vec<(String, Word)>, around: &Around) -> Option<usize> {
-        self.listed += given.len();
+    pub(crate) fn found(&mut self, words: Vec<Word>, set: Vec<(String, Word)>, around: &Around) -> Option<usize> {
+        self.listed += words.len();
         if self.listed > MOST_LISTED {
             self.doubt(format!("its commands have more than {MOST_LISTED} words"));
             return None;
@@ -469,14 +473,16 @@ impl Reader {
             self.doubt(format!("it is nested more than {DEEPEST} levels deep"));
             return None;
         }
-        self.sleeping.words(given.iter().map(|given| &given.word));
-        let (program, arguments) = given.split_first()?;
+        self.sleeping.words(words.iter());
+        let text = shown(words.iter());
+        let mut arguments = words.into_iter();
+        let program = arguments.next()?;
         let mut assignments: Vec<_> =
             self.lasting.iter().filter(|(kept, _)| !set.iter().any(|(name, _)| name == kept)).cloned().collect();
         assignments.extend(set);
         self.commands.push(Simple {
-            program: program.word.clone(),
-            arguments: arguments.iter().map(|given| given.word.clone()).collect(),
+            program,
+            arguments: arguments.collect(),
             assignments,
             fed_by: Vec::new(),
             writes: around.writes.clone(),
@@ -484,7 +490,7 @@ impl Reader {
             through: around.through.clone(),
             code: None,
             script: None,
-            text: shown(given.iter().map(|given| &given.word)),
+            text,
         });
         Some(self.commands.len() - 1)
     }
@@ -518,4 +524,40 @@ fn changes_others(name: &str) -> bool {
         "PIP_", "BASH_FUNC_", "MAVEN_", "GRADLE_", "SSH_", "DOCKER_", "KUBE",
     ];
     NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As it was before `Sleeping` told whether that could change anything.
+    fn always_twice(line: &str) -> Reading {
+        let (mut reader, around) = (Reader::default(), Around::default());
+        let Some(tree) = reader.parsed(line, &around) else { return reader.reading() };
+        reader.tree(&tree, &around, true);
+        let sleeping = reader.sleeping.all_options();
+        reader = Reader { sleeping, read: line.len(), ..Reader::default() };
+        reader.tree(&tree, &around, true);
+        reader.reading()
+    }
+
+    #[test]
+    fn what_is_read_once_would_be_read_the_same_again() {
+        let tables = [include_str!("../tests/table.txt"), include_str!("../tests/attacks.txt")];
+        let lines = tables.iter().flat_map(|table| table.lines()).filter_map(|line| line.strip_prefix("$ "));
+        let ordinary = include_str!("../tests/ordinary.txt").lines();
+        let own = ["git grep $x y", "sudo $x rm y", "env \"$x\" z", "xargs -I $x sh -c \"$x\""];
+        for line in lines.chain(ordinary).chain(own) {
+            // With a variable that may be an option: known before, found out too late, and in a loop.
+            for set in ["x=$(y)", "x=-c", "x=a", "HOME=$1 file=$2"] {
+                for text in [line.to_owned(), format!("{set}; {line}"), format!("{line}; {set}")] {
+                    assert_eq!(super::line(&text), always_twice(&text), "{text}");
+                }
+                let text = format!("while true; do {line}\n{set}; done");
+                assert_eq!(super::line(&text), always_twice(&text), "{text}");
+            }
+        }
+        let many: String = (0..100).map(|number| format!("sudo $v{number} rm; v{number}=$1; ")).collect();
+        assert_eq!(super::line(&many), always_twice(&many));
+    }
 }

@@ -84,8 +84,8 @@ pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a Word>) -> String {
             line.push(' ');
         }
         match word {
-            Word::Known(text) => line.push_str(&quoted(text)),
-            word => line.push_str(word.text()),
+            Word::Known(text) if text.is_empty() || text.contains(needs_quotes) => line.push_str(&quoted(text)),
+            plain => line.push_str(plain.text()),
         }
     }
     line

@@ -2,7 +2,7 @@
 //! does nothing, and `$((x))` does nothing bad; together they run `rm`.
 
 use crate::Word;
-use crate::holes::{HOLE, of as with_holes, shown};
+use crate::holes::{HOLE, seen, shown};
 use crate::read::{Given, MOST_NAMES, Reader};
 
 /// What was seen of it in a line, in whatever order: loops and functions have another one.
@@ -16,6 +16,9 @@ pub(crate) struct Sleeping {
     halves: (Option<String>, bool),
     /// Variables whose value may begin with `-`. `None` stands for any.
     options: Vec<Option<String>>,
+    /// Variables that were asked for when they were not among those; and that there are more of them.
+    missed: Vec<String>,
+    missed_more: bool,
 }
 
 impl Sleeping {
@@ -40,22 +43,22 @@ impl Sleeping {
             if matches!(word.known(), Some("[" | "]")) {
                 continue;
             }
-            let text = with_holes(word);
+            let text = seen(word);
             has_index |= text.contains('[');
             if sleeps.is_none() && would_run(&text) {
-                sleeps = Some(text);
+                sleeps = Some(text.into_owned());
             }
         }
         self.text = sleeps.filter(|_| has_index);
     }
 
     fn value(&mut self, name: &str, value: &Word) {
-        let text = with_holes(value);
+        let text = seen(value);
         if self.text.is_none() && would_run(&text) {
-            self.text = Some(text.clone());
+            self.text = Some(text.clone().into_owned());
         }
         if self.halves.0.is_none() && is_cut(&text) {
-            self.halves.0 = Some(text.clone());
+            self.halves.0 = Some(text.clone().into_owned());
         }
         self.halves.1 |= text.starts_with('(');
         if value.may_start_with("-") && !self.may_be_option(name) {
@@ -63,13 +66,33 @@ impl Sleeping {
         }
     }
 
-    /// Nothing but the variables that may be options, if there are some.
+    /// Nothing but the variables that may be options, if somebody who knows them would read the line in another way.
     pub(crate) fn options_alone(&mut self) -> Option<Sleeping> {
         let options = std::mem::take(&mut self.options);
-        (!options.is_empty()).then(|| Sleeping { options, ..Sleeping::default() })
+        let alone = Sleeping { options, ..Sleeping::default() };
+        let differs = self.missed_more && !alone.options.is_empty()
+            || self.missed.iter().any(|variable| alone.may_be_option(variable));
+        differs.then_some(alone)
     }
 
-    pub(crate) fn may_be_option(&self, variable: &str) -> bool {
+    #[cfg(test)]
+    pub(crate) fn all_options(&mut self) -> Sleeping {
+        Sleeping { options: std::mem::take(&mut self.options), ..Sleeping::default() }
+    }
+
+    /// Asked by a word that holds the variable.
+    pub(crate) fn finds_option(&mut self, variable: &str) -> bool {
+        let found = self.may_be_option(variable);
+        if !found && !self.missed_more && !self.missed.iter().any(|missed| missed == variable) {
+            match self.missed.len() < MOST_NAMES {
+                true => self.missed.push(variable.to_owned()),
+                false => self.missed_more = true,
+            }
+        }
+        found
+    }
+
+    fn may_be_option(&self, variable: &str) -> bool {
         self.options.iter().any(|name| name.as_ref().is_none_or(|name| name == variable))
     }
 }
@@ -79,7 +102,7 @@ impl Reader {
     pub(crate) fn assign(&mut self, name: &str, value: &Given) {
         self.remember(name, value.from.clone());
         self.sleeping.value(name, &value.word);
-        let text = with_holes(&value.word);
+        let text = seen(&value.word);
         let runs = would_run(&text) || is_cut(&text);
         let doubtful = match name {
             "PS0" | "PS1" | "PS2" | "PS3" | "PS4" => runs || value.word.known().is_none(),
@@ -114,12 +137,14 @@ const NUMBERS: &[&str] =
 
 /// Does it hold what would be run if it were expanded?
 pub(crate) fn would_run(text: &str) -> bool {
-    text.contains("$(") || text.contains('`') || text.contains("@P}") || hides_sign(text)
+    // One look for all: most words have none of these.
+    text.contains(['$', '`', '@', '\\'])
+        && (text.contains("$(") || text.contains('`') || text.contains("@P}") || hides_sign(text))
 }
 
 /// Is a `$` its last letter, so that what follows may be a parenthesis from elsewhere?
 fn is_cut(text: &str) -> bool {
-    text.ends_with('$') || text.contains(&format!("${HOLE}"))
+    text.ends_with('$') || text.match_indices('$').any(|(at, _)| text[at + 1..].starts_with(HOLE))
 }
 
 /// Does it hold `$` or a backquote as an escape, as `printf` takes them?

@@ -57,7 +57,17 @@ impl Before {
 impl Reader {
     /// A command with these words would be started.
     pub(crate) fn start(&mut self, given: Vec<Given>, set: Vec<(String, Word)>, around: &Around) {
-        let Some(number) = self.found(&given, set, around) else { return };
+        let is_plain = given.first().and_then(|program| program.word.known()).is_some_and(|program| {
+            let name = last_part(program);
+            !is_looked_into(name) && !self.aliases.iter().any(|alias| alias == name)
+        });
+        if is_plain {
+            // Nothing more is asked of its words: they are its own.
+            self.found(given.into_iter().map(|given| given.word).collect(), set, around);
+            return;
+        }
+        let words = given.iter().map(|given| given.word.clone()).collect();
+        let Some(number) = self.found(words, set, around) else { return };
         let Some(program) = given.first() else { return };
         let Some(text) = program.word.known() else {
             return self.unknown_program(number, &given, around);

@@ -1,5 +1,6 @@
 //! Words: quotes, expansions, and what runs within them.
 
+use crate::Word;
 use crate::draft::{Atom, Draft};
 use crate::parse::{Parser, Stop};
 use crate::tree::{Flows, List, Run, Written};
@@ -29,6 +30,9 @@ impl Parser<'_> {
     }
 
     fn written_in(&mut self, place: Place) -> Result<Written, Stop> {
+        if let Some(plain) = self.plain_word() {
+            return Ok(plain);
+        }
         let before = self.at;
         let draft = self.draft(place)?;
         Ok(draft.finished(&self.text[before..self.at]))
@@ -36,6 +40,9 @@ impl Parser<'_> {
 
     /// A word, or the name and value of `NAME=value`.
     pub(crate) fn assignment_or_word(&mut self) -> Result<(Option<String>, Written), Stop> {
+        if let Some(plain) = self.plain_word() {
+            return Ok((None, plain));
+        }
         let before = self.at;
         let mut draft = self.draft(Place::Start)?;
         let raw = &self.text[before..self.at];
@@ -52,8 +59,24 @@ impl Parser<'_> {
         Ok(draft.finished(self.text))
     }
 
+    /// A word of nothing but letters that mean themselves everywhere, with an end that is none but an end: most are, so
+    /// they are not taken apart.
+    fn plain_word(&mut self) -> Option<Written> {
+        let rest = self.rest();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,:+@%^".contains(&byte);
+        let length = rest.bytes().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
+        let ends = matches!(rest.as_bytes().get(length), None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')'));
+        if length == 0 || !ends {
+            return None;
+        }
+        let word = Word::Known(rest[..length].to_owned());
+        self.at += length;
+        Some(Written { word, runs: Vec::new(), variables: Vec::new() })
+    }
+
     fn draft(&mut self, place: Place) -> Result<Draft, Stop> {
         let mut draft = Draft::default();
+        draft.atoms.reserve(32);
         let before = self.at;
         while let Some(letter) = self.rest().chars().next() {
             if matches!(letter, '\'' | '"') {

@@ -4,6 +4,7 @@
 //! or limit is the caller's business.
 #![allow(unsafe_code)]
 
+mod assistant;
 pub mod capabilities;
 pub mod clock;
 pub mod confined;
@@ -17,10 +18,12 @@ pub mod limits;
 pub mod memory;
 pub mod mounts;
 pub mod network;
+pub mod paths;
 pub mod process;
 pub mod seccomp;
 pub mod signals;
 mod stack;
+pub mod trees;
 
 use std::io;
 

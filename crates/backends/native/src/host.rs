@@ -68,6 +68,6 @@ fn identity() -> Identity {
 
 /// There, every user number maps to itself.
 fn in_the_first_user_namespace() -> bool {
-    std::fs::read_to_string("/proc/self/uid_map")
-        .is_ok_and(|map| map.split_ascii_whitespace().eq(["0", "0", "4294967295"]))
+    sys::paths::read_short("/proc/self/uid_map".as_ref())
+        .is_ok_and(|map| String::from_utf8_lossy(&map).split_ascii_whitespace().eq(["0", "0", "4294967295"]))
 }

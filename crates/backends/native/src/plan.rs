@@ -117,7 +117,7 @@ fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unp
     steps.push(Step::KeepMountsPrivate);
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
     let trees = root(&mut steps, files, stacks, command.terminal, host, inner)?;
-    steps.extend([Step::SealRoot, Step::ChangeRoot, Step::JoinNetwork, Step::Hostname(text(HOSTNAME))]);
+    steps.extend([Step::SealRoot, Step::ChangeRoot, Step::Hostname(text(HOSTNAME))]);
     if let Placement::Older { .. } = host.groups {
         // Late: they take the parent some time to make, and nothing of the payload's has run yet.
         steps.extend([Step::Receive, Step::JoinGroups, Step::HideControlGroups]);
@@ -125,6 +125,8 @@ fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unp
     if command.terminal {
         steps.push(Step::OwnTerminal);
     }
+    // As late as possible, while we are still somebody to the namespace that owns it.
+    steps.push(Step::JoinNetwork);
     steps.extend([
         Step::EnterUser {
             user: Mapping { inside: inner.0, outside: 0 },

@@ -99,6 +99,13 @@ impl Programs {
         self.since.map(|since| since + LONGEST_WAIT)
     }
 
+    /// No more will come.
+    pub fn ending(&mut self) {
+        if let Some(witness) = &mut self.witness {
+            witness.ending();
+        }
+    }
+
     pub fn tell(&mut self) -> Result<(), Trouble> {
         self.since = None;
         let started: Vec<Started> = self.waiting.drain(..).map(|attempt| attempt.started).collect();
@@ -165,7 +172,7 @@ fn text(process: i32, address: u64, cut: &mut bool) -> String {
 
 /// The fourth word of its line, which comes after a name that may have anything in it.
 fn parent_of(process: i32) -> Option<i32> {
-    let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+    let stat = sys::paths::read_short(format!("/proc/{process}/stat").as_ref()).ok()?;
     let after = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
     std::str::from_utf8(after).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }

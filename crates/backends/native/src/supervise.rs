@@ -41,7 +41,7 @@ impl model::Sandbox for Supervised {
         let mut watch = Watch::new(raised, &grant, &stacks);
         let watched = watch.until_the_end();
         let told = watch.programs.tell().map_err(|trouble| io::Error::other(trouble.to_string()));
-        let Watch { mut raised, denials, ended, start_failure, overrun, terminal, .. } = watch;
+        let Watch { mut raised, denials, mut programs, ended, start_failure, overrun, terminal, .. } = watch;
         raised.clock.lap("payload: fork, exec, run, end");
         // Before the group is removed, which begins as soon as the first process is gone.
         let memory = raised.group.as_ref().and_then(Group::peak_memory);
@@ -49,7 +49,7 @@ impl model::Sandbox for Supervised {
         let removing = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
         raised.clock.lap("parent: read the control group");
         // First of all that nothing of it lives on; then whether the watching itself went well.
-        let reaped = end(&raised);
+        let reaped = end(&raised, || programs.ending());
         raised.clock.lap("parent: end the namespaces");
         drop(terminal);
         raised.input.give_back();
@@ -130,13 +130,15 @@ impl model::Sandbox for Supervised {
     }
 }
 
-/// Ends the first process, and with it all others, and waits for that.
-fn end(raised: &Raised) -> io::Result<(Ended, process::Used)> {
+/// Ends the first process, and with it all others, and waits for that. `meanwhile`: it takes the kernel as long as a
+/// tenth of a whole run, and another processor.
+fn end(raised: &Raised, meanwhile: impl FnOnce()) -> io::Result<(Ended, process::Used)> {
     match process::signal(raised.handle.as_fd(), 9) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
         Err(error) => return Err(error),
     }
+    meanwhile();
     let (_, ended, used) = process::wait(raised.pid, false)?.ok_or(io::ErrorKind::NotFound)?;
     if raised.sweep {
         sweep(raised.group.as_ref().map(Group::keeper))?;

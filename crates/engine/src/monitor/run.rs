@@ -303,6 +303,10 @@ impl Witness for Watching {
         self.inner.one_more();
     }
 
+    fn ending(&mut self) {
+        self.inner.ending();
+    }
+
     fn sampled(&mut self, sample: &Sample) -> Result<Goes, Trouble> {
         let goes = self.inner.sampled(sample)?;
         let alerts = self.monitoring.live.borrow_mut().sampled(sample);

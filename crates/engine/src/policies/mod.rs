@@ -261,6 +261,12 @@ fn read(file: &Path) -> Result<Option<Text>, Outcome> {
     let name = file.display().to_string();
     let cannot =
         |why: String| usage(format!("cannot read the policy `{name}`: {why}"), "make it readable, or remove it");
+    // Asked first: nearly all of those that are looked for are not there, and one that leads nowhere has to be told apart.
+    if let Err(error) = std::fs::symlink_metadata(file)
+        && matches!(error.kind(), NotFound | NotADirectory)
+    {
+        return Ok(None);
+    }
     let opened = match recorded::open(file) {
         Ok(opened) => opened,
         Err(error) => {

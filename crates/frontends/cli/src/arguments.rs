@@ -16,21 +16,21 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use model::{Asked, Request, Wall, WorkspaceMode, units};
 
+/// What `run` is asked for, if the words are right: the same as `command` would say, made without the other commands.
+/// Whoever gets nothing asks that one, which knows what to say of wrong words.
+pub fn of_run(version: &'static str, words: &[OsString]) -> Option<ArgMatches> {
+    if words.get(1).is_none_or(|word| word != "run") {
+        return None;
+    }
+    top(version).subcommand(run()).try_get_matches_from(words).ok()
+}
+
 pub fn command(version: &'static str) -> Command {
-    Command::new("belljar")
-        .version(version)
+    top(version)
         .about("Run what coding agents want to run, so that it can't hurt the machine, leak a secret or change a file unseen")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .disable_help_subcommand(true)
         .after_help(EXAMPLES)
         // Each is only made when it is called: a start of a sandbox has no time for the others' flags.
-        .subcommand(
-            Command::new("run")
-                .about("Run a command in a sandbox")
-                .after_help(RUN_HELP)
-                .defer(|run| with_command(with_request(with_workspaces(run))).args(run_only())),
-        )
+        .subcommand(run())
         .subcommands(kept())
         .subcommand(artifacts::command())
         .subcommand(collect())
@@ -100,6 +100,18 @@ pub fn command(version: &'static str) -> Command {
                 .about("Print a completion script for a shell")
                 .arg(Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell))),
         )
+}
+
+fn top(version: &'static str) -> Command {
+    let top = Command::new("belljar").version(version).subcommand_required(true);
+    top.arg_required_else_help(true).disable_help_subcommand(true)
+}
+
+fn run() -> Command {
+    Command::new("run")
+        .about("Run a command in a sandbox")
+        .after_help(RUN_HELP)
+        .defer(|run| with_command(with_request(with_workspaces(run))).args(run_only()))
 }
 
 const EXAMPLES: &str = "\

@@ -61,6 +61,12 @@ const NOT_SET_UP: u8 = 125;
 /// Does what the words say and returns the exit code.
 pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, version: &'static str) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
+    // Most calls are this one, and begin a sandbox that somebody waits for.
+    if let Some(matches) = arguments::of_run(version, &words)
+        && let Some(("run", matches)) = matches.subcommand()
+    {
+        return run::run(matches, service);
+    }
     let matches = match arguments::command(version).try_get_matches_from(&words) {
         Ok(matches) => matches,
         // Of `check`, the other codes are answers.

@@ -47,8 +47,9 @@ pub struct Ceiling {
 
 impl Placement {
     pub fn look() -> Placement {
-        let own = match std::fs::read_to_string("/proc/self/cgroup") {
-            Ok(text) => text,
+        let own = match sys::paths::read_short("/proc/self/cgroup".as_ref()).map(String::from_utf8) {
+            Ok(Ok(text)) => text,
+            Ok(Err(error)) => return Placement::Nowhere { why: format!("/proc/self/cgroup: {error}") },
             Err(error) => {
                 return Placement::Nowhere { why: format!("/proc/self/cgroup: {error}") };
             }
