@@ -164,10 +164,13 @@ impl Witness for Watching {
         self.rail.say("sandbox.armed", false, json!({"proven": proven}));
     }
 
-    fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble> {
+    fn started(&mut self, started: Vec<Started>, last: bool) -> Result<(), Trouble> {
         for started in started {
             let at = started.at.duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_micros());
             self.rail.say_at(u64::try_from(at).unwrap_or(u64::MAX), "program.started", false, json!(started));
+        }
+        if last {
+            return Ok(());
         }
         // It has begun already, so it may use the room that is kept for that.
         let written = self.rail.write(Durable { last_words: true, ..Durable::default() });

@@ -22,7 +22,8 @@ pub trait Outlet {
 pub trait Witness {
     /// Every wall is up, and these were tried from inside; the payload is being started.
     fn armed(&mut self, proven: &[Wall]);
-    fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble>;
+    /// `last`: the run has ended, and its end will be written with them.
+    fn started(&mut self, started: Vec<Started>, last: bool) -> Result<(), Trouble>;
     /// One more was started, and there are too many to tell of each.
     fn one_more(&mut self);
     /// What is used so far: every second or so, of whatever runs that long.

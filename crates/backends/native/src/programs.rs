@@ -107,10 +107,19 @@ impl Programs {
     }
 
     pub fn tell(&mut self) -> Result<(), Trouble> {
+        self.tell_all(false)
+    }
+
+    /// There will be no more.
+    pub fn tell_last(&mut self) -> Result<(), Trouble> {
+        self.tell_all(true)
+    }
+
+    fn tell_all(&mut self, last: bool) -> Result<(), Trouble> {
         self.since = None;
         let started: Vec<Started> = self.waiting.drain(..).map(|attempt| attempt.started).collect();
         match &mut self.witness {
-            Some(witness) if !started.is_empty() => witness.started(started),
+            Some(witness) if !started.is_empty() => witness.started(started, last),
             _ => Ok(()),
         }
     }

@@ -40,7 +40,7 @@ impl model::Sandbox for Supervised {
         let Supervised { raised, grant, stacks, enforcement, backend } = *self;
         let mut watch = Watch::new(raised, &grant, &stacks);
         let watched = watch.until_the_end();
-        let told = watch.programs.tell().map_err(|trouble| io::Error::other(trouble.to_string()));
+        let told = watch.programs.tell_last().map_err(|trouble| io::Error::other(trouble.to_string()));
         let Watch { mut raised, denials, mut programs, ended, start_failure, overrun, terminal, .. } = watch;
         raised.clock.lap("payload: fork, exec, run, end");
         // Before the group is removed, which begins as soon as the first process is gone.

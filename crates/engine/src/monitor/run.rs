@@ -291,10 +291,10 @@ impl Witness for Watching {
         self.inner.armed(proven);
     }
 
-    fn started(&mut self, started: Vec<Started>) -> Result<(), Trouble> {
+    fn started(&mut self, started: Vec<Started>, last: bool) -> Result<(), Trouble> {
         let seen = |one: &Started| self.monitoring.live.borrow_mut().started(&one.program, &one.arguments);
         let alerts: Vec<Alert> = started.iter().filter_map(seen).collect();
-        self.inner.started(started)?;
+        self.inner.started(started, last)?;
         alerts.into_iter().try_for_each(|alert| self.monitoring.raise(alert))
     }
 
