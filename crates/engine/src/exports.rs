@@ -38,6 +38,7 @@ impl Exports for Engine {
         let mut shape = Shape::of(wish.format);
         if let Some(cursor) = &cursor {
             query.after = cursor.after();
+            tell_of_a_gap(ledger, query.after, tell)?;
             shape.resume(ledger, &query, cursor.open_runs())?;
         }
         let sink = Sink::open(wish, output, tell).map_err(|failure| failure.trouble)?;
@@ -108,6 +109,20 @@ impl Engine {
         followed.map_err(trouble)?;
         served.map(drop).map_err(|error| Failure::from(error).trouble)
     }
+}
+
+/// What was archived before it was taken is not sent any more; somebody has to know.
+fn tell_of_a_gap(ledger: &Ledger, after: u64, tell: &dyn Fn(&str)) -> Result<(), Trouble> {
+    let mut next = None;
+    let read = ledger.each(&EntryQuery { after, ..EntryQuery::default() }, |entry| {
+        next = Some(entry.number);
+        false
+    });
+    read.map_err(trouble)?;
+    if let Some(next) = next.filter(|next| *next > after.saturating_add(1)) {
+        tell(&format!("entries {} to {} were moved to an archive before they were sent", after + 1, next - 1));
+    }
+    Ok(())
 }
 
 /// Whether such a place can take such a format.
