@@ -225,3 +225,33 @@ impl Sending<'_> {
         Ok(self.count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use ledger::{Draft, Durable};
+
+    use super::*;
+
+    #[test]
+    fn what_was_archived_before_it_was_sent_is_told() -> Result<(), String> {
+        let folder = std::env::temp_dir().join(format!("belljar-gap-{}", std::process::id()));
+        let ledger = Ledger::at(folder.clone()).with_segments_of(2000);
+        for _ in 0..20 {
+            let draft = Draft::now("run.ended", "{}".to_owned());
+            ledger.append(&[draft], Durable::default()).map_err(|error| error.to_string())?;
+        }
+        let said = RefCell::new(Vec::new());
+        let look = |after| tell_of_a_gap(&ledger, after, &|text| said.borrow_mut().push(text.to_owned()));
+        look(0).map_err(|trouble| trouble.to_string())?;
+        assert!(said.borrow().is_empty());
+        std::fs::remove_file(folder.join("00000001.log")).map_err(|error| error.to_string())?;
+        look(2).map_err(|trouble| trouble.to_string())?;
+        assert!(said.borrow().len() == 1 && said.borrow()[0].starts_with("entries 3 to "), "{said:?}");
+        // Nothing comes after the last of all numbers.
+        look(u64::MAX).map_err(|trouble| trouble.to_string())?;
+        assert_eq!(said.borrow().len(), 1);
+        std::fs::remove_dir_all(folder).map_err(|error| error.to_string())
+    }
+}
