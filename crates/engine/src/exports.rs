@@ -38,6 +38,7 @@ impl Exports for Engine {
         let mut shape = Shape::of(wish.format);
         if let Some(cursor) = &cursor {
             query.after = cursor.after();
+            tell_of_a_gap(ledger, query.after, tell)?;
             shape.resume(ledger, &query, cursor.open_runs())?;
         }
         let sink = Sink::open(wish, output, tell).map_err(|failure| failure.trouble)?;
@@ -108,6 +109,20 @@ impl Engine {
         followed.map_err(trouble)?;
         served.map(drop).map_err(|error| Failure::from(error).trouble)
     }
+}
+
+/// What was archived before it was taken is not sent any more; somebody has to know.
+fn tell_of_a_gap(ledger: &Ledger, after: u64, tell: &dyn Fn(&str)) -> Result<(), Trouble> {
+    let mut next = None;
+    let read = ledger.each(&EntryQuery { after, ..EntryQuery::default() }, |entry| {
+        next = Some(entry.number);
+        false
+    });
+    read.map_err(trouble)?;
+    if let Some(next) = next.filter(|next| *next > after.saturating_add(1)) {
+        tell(&format!("entries {} to {} were moved to an archive before they were sent", after + 1, next - 1));
+    }
+    Ok(())
 }
 
 /// Whether such a place can take such a format.
@@ -208,5 +223,35 @@ impl Sending<'_> {
             self.note(batch.last)?;
         }
         Ok(self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use ledger::{Draft, Durable};
+
+    use super::*;
+
+    #[test]
+    fn what_was_archived_before_it_was_sent_is_told() -> Result<(), String> {
+        let folder = std::env::temp_dir().join(format!("belljar-gap-{}", std::process::id()));
+        let ledger = Ledger::at(folder.clone()).with_segments_of(2000);
+        for _ in 0..20 {
+            let draft = Draft::now("run.ended", "{}".to_owned());
+            ledger.append(&[draft], Durable::default()).map_err(|error| error.to_string())?;
+        }
+        let said = RefCell::new(Vec::new());
+        let look = |after| tell_of_a_gap(&ledger, after, &|text| said.borrow_mut().push(text.to_owned()));
+        look(0).map_err(|trouble| trouble.to_string())?;
+        assert!(said.borrow().is_empty());
+        std::fs::remove_file(folder.join("00000001.log")).map_err(|error| error.to_string())?;
+        look(2).map_err(|trouble| trouble.to_string())?;
+        assert!(said.borrow().len() == 1 && said.borrow()[0].starts_with("entries 3 to "), "{said:?}");
+        // Nothing comes after the last of all numbers.
+        look(u64::MAX).map_err(|trouble| trouble.to_string())?;
+        assert_eq!(said.borrow().len(), 1);
+        std::fs::remove_dir_all(folder).map_err(|error| error.to_string())
     }
 }

@@ -108,8 +108,14 @@ pub fn summary(entry: &Entry) -> String {
         "files.changed" | "commit.begun" | "commit.ended" => text(data, "sandbox").to_owned(),
         "artifact.released" => text(data, "path").to_owned(),
         "artifact.withheld" => format!("{}: {}", text(data, "path"), text(data, "why")),
+        "monitor.alert" => {
+            format!("{} ({}): {}", text(data, "detector"), text(data, "severity"), text(data, "measured"))
+        }
+        "agent.suspended" | "agent.resumed" | "agent.throttled" | "agent.asked-about" => {
+            format!("{} by {}", text(data, "agent"), text(data, "by"))
+        }
         // Others say it in one of these, if at all.
-        _ => ["message", "measured", "why", "agent", "anchor", "sandbox", "detector"]
+        _ => ["message", "why", "agent", "anchor", "sandbox"]
             .iter()
             .map(|name| text(data, name))
             .find(|said| !said.is_empty())

@@ -53,7 +53,14 @@ pub fn event(origin: &Origin, entry: &Entry) -> Value {
         Weight::Ordinary => (1, "Informational"),
         Weight::Notable => (2, "Low"),
         Weight::Refused => (3, "Medium"),
-        Weight::Alarm => (4, "High"),
+        // The monitor says itself how serious it is.
+        Weight::Alarm => match text(&entry.data, "severity") {
+            "info" => (1, "Informational"),
+            "low" => (2, "Low"),
+            "medium" => (3, "Medium"),
+            "critical" => (5, "Critical"),
+            _ => (4, "High"),
+        },
     };
     let mut metadata = json!({
         "version": VERSION,
@@ -268,6 +275,10 @@ mod tests {
         let event =
             event(&samples::origin(), &samples::entry(1, "monitor.alert", false, json!({"detector": "mining"})));
         assert_eq!((&event["severity"], event.get("disposition")), (&json!("High"), None));
+        let data = json!({"detector": "mining", "severity": "critical", "measured": "all processors for 60 s"});
+        let event = super::event(&samples::origin(), &samples::entry(1, "monitor.alert", false, data));
+        assert_eq!((&event["severity_id"], &event["class_uid"]), (&json!(5), &json!(2004)));
+        assert_eq!(event["message"], "monitor.alert: mining (critical): all processors for 60 s");
     }
 
     #[test]

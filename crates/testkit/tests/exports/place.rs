@@ -22,12 +22,21 @@ pub struct Sink {
 impl Sink {
     /// With a certificate, if `names` says for whom (`IP:127.0.0.1`); the authority's is in `ca.pem` beside.
     pub fn start(folder: &Path, names: Option<&str>) -> Result<Sink, String> {
+        Sink::with(folder, names, &[])
+    }
+
+    /// Takes one stream under TLS, as it comes.
+    pub fn of_a_stream(folder: &Path, names: &str) -> Result<Sink, String> {
+        Sink::with(folder, Some(names), &["raw"])
+    }
+
+    fn with(folder: &Path, names: Option<&str>, more: &[&str]) -> Result<Sink, String> {
         told(fs::create_dir_all(folder))?;
         let mut command = Command::new("/usr/bin/python3");
         command.arg(beside("sink.py")).arg(folder);
         if let Some(names) = names {
             certify(folder, names)?;
-            command.arg(folder.join("server.pem")).arg(folder.join("server.key"));
+            command.arg(folder.join("server.pem")).arg(folder.join("server.key")).args(more);
         }
         let mut child = told(command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn())?;
         let mut line = String::new();
@@ -39,6 +48,12 @@ impl Sink {
 
     pub fn authority(&self) -> String {
         self.folder.join("ca.pem").to_string_lossy().into_owned()
+    }
+
+    /// All of the stream, once it has ended.
+    pub fn stream(&mut self) -> Result<Vec<u8>, String> {
+        told(self.child.wait())?;
+        told(fs::read(self.folder.join("raw")))
     }
 
     pub fn posts(&self) -> Result<Vec<Value>, String> {

@@ -200,6 +200,13 @@ fn syslog(who: Who) -> Result<(), String> {
     });
     desk.expect(&["export", "syslog", "--to", &format!("tcp://{at}")], 0, "")?;
     let all = reading.join().map_err(|_| "the reader failed")??;
+    // The same under TLS.
+    let mut sink = Sink::of_a_stream(&desk.home.join("sink"), "IP:127.0.0.1")?;
+    let to = format!("tls://127.0.0.1:{}", sink.port);
+    desk.expect(&["export", "syslog", "--to", &to, "--ca", &sink.authority()], 0, "")?;
+    if sink.stream()? != all {
+        return Err("under TLS something else came".to_owned());
+    }
     let mut rest = all.as_slice();
     for line in &lines {
         let blank = rest.iter().position(|byte| *byte == b' ').ok_or("a frame has a length")?;
