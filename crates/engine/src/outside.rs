@@ -6,8 +6,8 @@ use egress::{Client, Encryption, Settings, Trust, Url};
 use export::{Origin, cloud_events, json_line};
 use model::{Entry, HttpsAnchor, Trouble};
 
-/// For a webhook that hangs.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// For a webhook that hangs. Whoever tells of a run that goes on holds its limits meanwhile, and is late by as much.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The seam that the ledger is handed: it has no network of its own.
 pub fn post_checkpoint(anchor: &HttpsAnchor, checkpoint: &str, patience: Duration) -> Result<(), String> {
@@ -69,7 +69,14 @@ mod tests {
             let (mut stream, _) = listener.accept()?;
             let mut read = String::new();
             let mut buffer = [0; 4096];
-            while !read.ends_with("dev.belljar.monitor.alert\"}") {
+            // Until the body is as long as its head says.
+            let missing = |read: &String| {
+                let (head, body) = read.split_once("\r\n\r\n")?;
+                let mut lines = head.lines().map(str::to_ascii_lowercase);
+                let length = lines.find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+                Some(length.unwrap_or(0).saturating_sub(body.len()))
+            };
+            while missing(&read) != Some(0) {
                 let count = stream.read(&mut buffer)?;
                 read += &String::from_utf8_lossy(&buffer[..count]);
             }

@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn miners_are_known_by_name_protocol_and_flags() {
         for line in [
-            "./xmrig", "/tmp/.x/XMRig --help", "./worker -o stratum+tcp://pool.example:443 -u x",
-            "./a --url=stratum+ssl://1.2.3.4:14433", "./a -ostratum+tcp://x:1", "./kworker --donate-level=1",
+            "./worker -o stratum+tcp://pool.example:443 -u x", "./a --url=stratum+ssl://1.2.3.4:14433",
+            "./a -ostratum+tcp://x:1", "./kworker --donate-level=1", "./xmrig", "/tmp/.x/XMRig --help",
         ] {
             assert!(matches!(of(line), Some(Sign::Clear(_))), "{line}");
         }
