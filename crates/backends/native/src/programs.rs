@@ -16,6 +16,7 @@ use syscalls::Sysno as Call;
 const MOST: u64 = 20_000;
 const MOST_WORDS: usize = 64;
 const LONGEST_WORD: usize = 512;
+const SHORT_WORD: usize = 64;
 const PAGE: u64 = 4096;
 /// That wait to be told, and for how long.
 const MOST_WAITING: usize = 200;
@@ -141,18 +142,21 @@ fn words(asked: &Asked) -> (String, Vec<String>, bool) {
     let program = text(asked.thread, asked.arguments[at], &mut cut);
     let mut pointers = [0u8; (MOST_WORDS + 1) * 8];
     let read = memory::read_of(asked.thread, asked.arguments[at + 1], &mut pointers).unwrap_or(0);
-    let mut arguments = Vec::new();
-    let mut ended = false;
-    for pointer in pointers[..read].chunks_exact(8) {
-        let address = u64::from_ne_bytes(pointer.try_into().unwrap_or_default());
-        if address == 0 {
-            ended = true;
-            break;
-        }
-        if arguments.len() == MOST_WORDS {
-            break;
-        }
-        arguments.push(text(asked.thread, address, &mut cut));
+    let addresses =
+        pointers[..read].chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    let addresses: Vec<u64> = addresses.take_while(|address| *address != 0).collect();
+    let ended = addresses.len() < read / 8;
+    let addresses = &addresses[..addresses.len().min(MOST_WORDS)];
+    // Most words are short, and all of those are read with one call.
+    let mut starts = [0u8; MOST_WORDS * SHORT_WORD];
+    let there = memory::read_parts_of(asked.thread, addresses, SHORT_WORD, &mut starts).unwrap_or(0);
+    let short = starts.chunks_exact(SHORT_WORD).take(there).map(|start| {
+        let end = start.iter().position(|byte| *byte == 0)?;
+        Some(String::from_utf8_lossy(&start[..end]).into_owned())
+    });
+    let mut arguments = Vec::with_capacity(addresses.len());
+    for (address, short) in addresses.iter().zip(short.chain(std::iter::repeat(None))) {
+        arguments.push(short.unwrap_or_else(|| text(asked.thread, *address, &mut cut)));
     }
     (program, arguments, cut || !ended)
 }
