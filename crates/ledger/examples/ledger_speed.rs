@@ -15,11 +15,13 @@ fn main() -> Result<(), Error> {
     match words.get(1).map(String::as_str) {
         // One entry at a time, for so many milliseconds: how many.
         Some("write") => {
+            // As a run does while it goes on.
             ledger.keep_open();
+            let durable = Durable { last_words: true, ..Durable::default() };
             let end = Instant::now() + Duration::from_millis(number(3));
             let mut count = 0u64;
             while Instant::now() < end {
-                ledger.append(&[draft(count)], Durable::default())?;
+                ledger.append(&[draft(count)], durable)?;
                 count += 1;
             }
             println!("{count}");

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -251,7 +251,7 @@ impl Ledger {
         let fits = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() == head.length;
         if let Some((segment, log)) = known
             && segment == head.segment
-            && log.metadata().is_ok_and(|metadata| metadata.nlink() > 0 && fits(metadata))
+            && rustix::fs::fstat(&log).is_ok_and(|stat| stat.st_nlink > 0 && stat.st_size.unsigned_abs() == head.length)
         {
             return Ok(Some(log));
         }
@@ -268,7 +268,7 @@ impl Ledger {
         let mut kept = self.open.lock().ok().and_then(|mut open| open.as_mut().map(std::mem::take));
         if let Some(Open { head, .. }) = &mut kept
             && let Some(file) = head.take()
-            && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0)
+            && rustix::fs::fstat(&*file).is_ok_and(|stat| stat.st_nlink > 0)
         {
             wait_for(&file, &path)?;
             let log = kept.and_then(|kept| kept.log);
@@ -352,8 +352,8 @@ fn add(head: &mut Head, lines: &mut Vec<u8>, body: &str) {
     head.block.entries += 1;
 }
 
-/// Nobody holds it long, so we look again at once, then less and less often; and not for ever, as one who holds it may
-/// have been stopped.
+/// Nobody holds it long, so we look again at once, and then less and less often: where there are more writers than
+/// processors, whoever looks takes time from whoever writes. Not for ever, as one who holds it may have been stopped.
 fn wait_for(file: &File, path: &Path) -> Result<()> {
     let began = Instant::now();
     let mut tries = 0u32;
@@ -364,12 +364,12 @@ fn wait_for(file: &File, path: &Path) -> Result<()> {
             Err(error) => return Err(cannot("lock", path)(error)),
         }
         tries += 1;
-        if tries < 20 {
+        if tries < 3 {
             std::thread::yield_now();
         } else if began.elapsed() > PATIENCE {
             return Err(Error::Busy { path: path.to_owned(), seconds: PATIENCE.as_secs() });
         } else {
-            std::thread::sleep(Duration::from_micros(u64::from(tries.min(1000))));
+            std::thread::sleep(Duration::from_micros(u64::from(tries.min(10)) * 100));
         }
     }
 }
