@@ -55,6 +55,10 @@ const NEEDS: &[Need] = &[
     package("gcc", "the gcc test", &["gcc", "libc6-dev"], || has("gcc")),
     package("musl-gcc", "the static binary", &["musl-tools"], || has("musl-gcc")),
     package("openssl", "the tests of exports over TLS", &["openssl"], || has("openssl")),
+    package("ip and script", "controls of the canary", &["iproute2", "bsdutils"], || {
+        // Not in everybody's PATH.
+        has("script") && (has("ip") || Path::new("/sbin/ip").exists())
+    }),
     package("git", "the git test", &["git"], || has("git")),
     package("ripgrep", "the ripgrep test, srt as a peer", &["ripgrep"], || has("rg")),
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),
