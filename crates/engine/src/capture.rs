@@ -33,7 +33,7 @@ impl Capture {
         for kept in [&self.output, &self.error] {
             kept.replace(HeadAndTail::new(most.div_ceil(2), most / 2));
         }
-        let Streams { input, output, error, terminal, apart: _, witness } = streams;
+        let Streams { input, output, error, terminal, apart: _, witness, outside } = streams;
         let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let listening = |inner: Option<Box<dyn Outlet>>, is_changed: bool, kept: &Shared| -> Option<Box<dyn Outlet>> {
             // What passes is what is kept, unless it is changed for a terminal or let through unseen.
@@ -47,6 +47,7 @@ impl Capture {
             error: listening(error, rustix::termios::isatty(stderr), &self.error),
             // A terminal of its own has one stream.
             terminal: listening(terminal, true, &self.output),
+            outside,
             apart: true,
         }
     }

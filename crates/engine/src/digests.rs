@@ -26,7 +26,7 @@ struct Passed {
 impl Digests {
     /// The same streams, digested. Those that nobody reads stay as they are. Whoever begins anew begins with nothing.
     pub fn around(&self, streams: Streams) -> Streams {
-        let Streams { input, output, error, terminal, witness, apart } = streams;
+        let Streams { input, output, error, terminal, witness, outside, apart } = streams;
         let digested = |inner: Option<Box<dyn Outlet>>, passed: &Shared| -> Option<Box<dyn Outlet>> {
             passed.replace(Passed::default());
             inner.map(|inner| -> Box<dyn Outlet> { Box::new(Digested { inner, passed: passed.clone() }) })
@@ -37,6 +37,7 @@ impl Digests {
             error: digested(error, &self.error),
             terminal: digested(terminal, &self.terminal),
             witness,
+            outside,
             apart,
         }
     }

@@ -147,6 +147,7 @@ mod tests {
             redacted: Vec::new(),
             unguarded: Vec::new(),
             captured: None,
+            traffic: None,
             alerts: Vec::new(),
             gathered: Some(Gathered { artifacts, ..Gathered::default() }),
             timing: Vec::new(),

@@ -57,6 +57,7 @@ impl Release {
             // Whoever has a terminal of their own draws on it as they like; a secret is none of that.
             terminal: self.outlet(Some(Cleaner::of_a_screen()), false),
             witness: None,
+            outside: None,
             apart: false,
         }
     }

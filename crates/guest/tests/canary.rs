@@ -81,7 +81,8 @@ fn on_stage(stage: Stage, name: &str) -> Result<(), String> {
         }
         _ => {
             let mut command = Command::new("unshare");
-            let script = "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up && ip route add 192.0.2.0/24 dev lo && exec \"$0\"";
+            let script =
+                "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up && ip route add 192.0.2.0/24 dev lo && exec \"$0\"";
             command.args(["--net", "sh", "-c", script, this]);
             command
         }

@@ -110,6 +110,7 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         enforcement: Enforcement { walls: vec![holding] },
         accepted_gaps: vec![(Wall::Memory, held)],
         backend: "native".to_owned(),
+        traffic: None,
         alerts: Vec::new(),
         leftover: Some(Leftover {
             sandbox: why.to_owned(),

@@ -128,6 +128,15 @@ pub enum Resource {
         name: String,
         port: u16,
     },
+    /// A request that was read on its way to a host.
+    #[serde(rename_all = "kebab-case")]
+    Request {
+        host: String,
+        port: u16,
+        method: String,
+        /// With the query, if there is one.
+        path: String,
+    },
     #[serde(rename_all = "kebab-case")]
     Secret {
         name: String,
@@ -168,7 +177,7 @@ impl Envelope {
                 | (Action::Read | Action::Write | Action::Commit, Resource::Path(_))
                 | (Action::Environment, Resource::Variable(_))
                 | (Action::Gap, Resource::Wall(_))
-                | (Action::Connect, Resource::Host { .. })
+                | (Action::Connect, Resource::Host { .. } | Resource::Request { .. })
                 | (Action::SecretUse, Resource::Secret { .. })
                 | (Action::Release, Resource::Artifact { .. })
         )
@@ -186,6 +195,7 @@ impl fmt::Display for Resource {
             Resource::Variable(name) => out.write_str(name),
             Resource::Wall(name) => out.write_str(name),
             Resource::Host { name, port } => write!(out, "{name}:{port}"),
+            Resource::Request { host, port, method, path } => write!(out, "{method} {host}:{port}{path}"),
             Resource::Secret { name, host } => write!(out, "{name} to {host}"),
             Resource::Artifact { name, .. } => out.write_str(name),
         }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Held, Wall};
+use crate::{Held, Network, Wall};
 
 /// Proof that a policy allowed exactly these powers. Only `policy` mints one.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,13 +138,6 @@ pub enum Origin {
     Toolchain,
     Workspace,
     Asked,
-}
-
-/// Which network can be reached.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Network {
-    /// None but a loopback of its own.
-    Closed,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -13,6 +13,7 @@ mod finding;
 mod grant;
 mod monitor;
 pub mod names;
+mod network;
 mod outcome;
 pub mod paths;
 mod policies;
@@ -34,8 +35,12 @@ pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use exports::{Destination, Export, ExportFormat, Exports};
 pub use finding::{Finding, Inside, Inspected, Severity, Spot};
-pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Network, Origin, Place, Powers, Strength};
+pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Origin, Place, Powers, Strength};
 pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
+pub use network::{
+    AUTHORITIES, AskedAtGate, Asking, Caller, Doors, Endpoint, Gated, Host, HostName, JAVA_AUTHORITIES, Network,
+    NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Outside, Porter, Published, SecretGrant, Traffic,
+};
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
@@ -45,7 +50,7 @@ pub use release::{
     Captured, CapturedPart, CapturedStream, Goes, Outlet, Patch, Redacted, Sample, Started, Streams, Unguarded,
     Witness, Wording,
 };
-pub use request::{Asked, Request};
+pub use request::{Asked, NetworkAsked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{
     Backend, BackendReport, BadRules, Diagnosis, Feature, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,

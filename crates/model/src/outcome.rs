@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Alert, Captured, Enforcement, Gathered, Held, Inspected, Leftover, Redacted, Refusal, Unguarded, Wall};
+use crate::{
+    Alert, Captured, Enforcement, Gathered, Held, Inspected, Leftover, Redacted, Refusal, Traffic, Unguarded, Wall,
+};
 
 /// The end of every request. `Refused` is as good an answer as `Ran`.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +46,8 @@ pub struct Finished {
     pub captured: Option<Captured>,
     /// Secrets by their names that were not looked for in it.
     pub unguarded: Vec<Unguarded>,
+    /// What went out to the network, where there was a way.
+    pub traffic: Option<Traffic>,
     /// What the monitor said of it.
     pub alerts: Vec<Alert>,
     /// What was collected, if anything was to be.

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use crate::{Trouble, Wall};
+use crate::{Outside, Trouble, Wall};
 
 /// One stream on its way out.
 pub trait Outlet {
@@ -116,6 +116,8 @@ pub struct Streams {
     pub terminal: Option<Box<dyn Outlet>>,
     /// Is told what happens inside.
     pub witness: Option<Box<dyn Witness>>,
+    /// Takes what goes out to the network, where there is one.
+    pub outside: Option<Box<dyn Outside>>,
     /// Output and error output are kept apart, even where they go to the same place.
     pub apart: bool,
 }

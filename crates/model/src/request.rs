@@ -20,6 +20,7 @@ pub struct Request {
     pub workspace_mode: WorkspaceMode,
     /// A name alone is taken from the asker's environment.
     pub environment: Vec<(OsString, Option<OsString>)>,
+    pub network: NetworkAsked,
     pub directory: Option<PathBuf>,
     pub terminal: bool,
     pub limits: Asked,
@@ -48,4 +49,37 @@ pub struct Asked {
     pub disk: Option<u64>,
     pub open_files: Option<u64>,
     pub output: Option<u64>,
+}
+
+/// What of the network is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetworkAsked {
+    /// Hosts to reach: `HOST[:PORT]`, or `@` and the name of a registry.
+    pub allow: Vec<String>,
+    /// Hosts not to reach, whatever a policy gives.
+    pub deny: Vec<String>,
+    /// No network, whatever a policy gives.
+    pub none: bool,
+    /// Secrets to add outside: `NAME`, or `NAME@HOST`.
+    pub secrets: Vec<String>,
+    /// Servers inside to be reached from the host's loopback: its port, then theirs.
+    pub publish: Vec<(u16, u16)>,
+    /// Names with the address to dial for them.
+    pub pinned: Vec<(String, std::net::IpAddr)>,
+}
+
+impl NetworkAsked {
+    /// What was asked for then, and what is asked for now.
+    pub fn with(&self, now: &NetworkAsked) -> NetworkAsked {
+        let both = |then: &[String], now: &[String]| then.iter().chain(now).cloned().collect();
+        NetworkAsked {
+            allow: both(&self.allow, &now.allow),
+            deny: both(&self.deny, &now.deny),
+            none: self.none || now.none,
+            secrets: both(&self.secrets, &now.secrets),
+            publish: self.publish.iter().chain(&now.publish).copied().collect(),
+            pinned: self.pinned.iter().chain(&now.pinned).cloned().collect(),
+        }
+    }
 }

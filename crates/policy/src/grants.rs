@@ -18,6 +18,12 @@ pub fn grant_for(envelope: &Envelope, about: &str) -> String {
         Resource::Wall(name) => format!("[isolation] accept_gaps = [{}]", quoted(name)),
         Resource::Host { name, port: 443 } => format!("[network] allow = [{}]", quoted(name)),
         Resource::Host { name, port } => format!("[network] allow = [{}]", quoted(&format!("{name}:{port}"))),
+        Resource::Request { host, method, path, .. } => format!(
+            "[[rule]] when = {{ host = {}, method = {}, url = {} }}, then = \"allow\"",
+            quoted(host),
+            quoted(method),
+            quoted(path)
+        ),
         Resource::Secret { name, host } => format!("[secrets.{name}] hosts = [{}]", quoted(host)),
         Resource::Code { language: Some(language), .. } => format!("[code] languages = [{}]", quoted(language)),
         Resource::Code { language: None, .. } => "say which language it is in".to_owned(),

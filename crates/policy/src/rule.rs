@@ -238,6 +238,9 @@ impl Condition {
                 Resource::Host { name, port } => {
                     patterns.iter().any(|pattern| pattern.matches(name, *port, care)).into()
                 }
+                Resource::Request { host, port, .. } => {
+                    patterns.iter().any(|pattern| pattern.matches(host, *port, care)).into()
+                }
                 // A secret goes to a host; which port is the connection's question.
                 Resource::Secret { host, .. } => patterns.iter().any(|pattern| pattern.names(host)).into(),
                 _ => Told::No,

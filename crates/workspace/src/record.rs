@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use model::{Asked, Request, Wall, WorkspaceMode};
+use model::{Asked, NetworkAsked, Request, Wall, WorkspaceMode};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,6 +87,8 @@ pub struct Settings {
     /// Older records have none.
     #[serde(default)]
     artifacts: Vec<String>,
+    #[serde(default)]
+    network: NetworkAsked,
 }
 
 impl Settings {
@@ -103,6 +105,7 @@ impl Settings {
             accept_gaps: request.accept_gaps.iter().map(Wall::to_string).collect(),
             backend: request.backend.clone(),
             artifacts: request.artifacts.clone(),
+            network: request.network.clone(),
         }
     }
 
@@ -139,6 +142,7 @@ impl Settings {
                 .collect(),
             backend: now.backend.clone().or_else(|| self.backend.clone()),
             artifacts: self.artifacts.iter().chain(&now.artifacts).cloned().collect(),
+            network: self.network.with(&now.network),
             // Of whoever asks now, not of whoever made it.
             agent: now.agent.clone(),
             capture: now.capture,

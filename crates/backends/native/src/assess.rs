@@ -11,7 +11,7 @@ pub fn assess(powers: &Powers, host: &Host, mode: Mode) -> Enforcement {
 }
 
 fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
-    let Powers { command: _, files, environment: _, network: Network::Closed, limits } = powers;
+    let Powers { command: _, files, environment: _, network: Network::Closed | Network::Gated(_), limits } = powers;
     let fully = |by: &str| (Held::Fully, by.to_owned(), String::new());
     let partly = |why: String, by: &str, fix: &str| (Held::Partly(why), by.to_owned(), fix.to_owned());
     let not = |why: &str, fix: &str| (Held::Not(why.to_owned()), String::new(), fix.to_owned());

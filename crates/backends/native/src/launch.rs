@@ -86,7 +86,7 @@ pub fn launch(
     let group = if early { make_group(blueprint.ceiling.as_ref(), host, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
-        let Streams { input, output, error, terminal, apart, witness } = streams;
+        let Streams { input, output, error, terminal, apart, witness, outside: _ } = streams;
         let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error, apart);
         let pumps = pumps.map_err(cannot("make pipes"))?;
         let input = Input::prepare(powers.command.terminal, input).map_err(cannot("make pipes"))?;

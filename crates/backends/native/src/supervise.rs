@@ -122,6 +122,7 @@ impl model::Sandbox for Supervised {
             redacted: Vec::new(),
             captured: None,
             unguarded: Vec::new(),
+            traffic: None,
             alerts: Vec::new(),
             gathered: None,
             backend: backend.to_owned(),

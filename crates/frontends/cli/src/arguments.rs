@@ -3,6 +3,7 @@
 mod agents;
 mod artifacts;
 mod exports;
+mod network;
 mod policies;
 mod records;
 mod scans;
@@ -151,7 +152,7 @@ fn with_request(command: Command) -> Command {
     let quantity = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
-    command
+    network::with_network(command)
         .arg(path("read", "Let the command read a file or folder").help_heading("Files"))
         .arg(path("write", "Let the command write to a file or folder, directly").help_heading("Files"))
         .arg(path("hide", "Hide a file or folder that is granted otherwise").help_heading("Files"))
@@ -470,6 +471,7 @@ pub fn request(matches: &ArgMatches) -> Request {
             Some("readonly") => WorkspaceMode::Readonly,
             _ => WorkspaceMode::Cow,
         },
+        network: network::network(matches),
         environment: matches.get_many::<(OsString, Option<OsString>)>("env").into_iter().flatten().cloned().collect(),
         directory: matches.get_one::<PathBuf>("cwd").cloned(),
         terminal: matches.get_flag("terminal") || is_terminal(),

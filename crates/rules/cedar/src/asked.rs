@@ -72,7 +72,7 @@ fn resource(resource: &Resource, words: &Vocabulary) -> Result<Entity, String> {
         }
         Resource::Variable(name) => entity(thing(&words.variable, name), [("name", text(name))], []),
         Resource::Wall(name) => entity(thing(&words.wall, name), [("name", text(name))], []),
-        Resource::Host { name, port } => {
+        Resource::Host { name, port } | Resource::Request { host: name, port, .. } => {
             let name = host_name(name).ok_or("it is no name of a host")?;
             let attributes = [("name", text(&name)), ("port", number(u64::from(*port)))];
             entity(thing(&words.host, &name), attributes, domains(&name, words))
