@@ -6,6 +6,8 @@
 mod client;
 mod deadline;
 mod error;
+#[allow(dead_code, reason = "the gate is being built")]
+mod gate;
 mod headers;
 mod page;
 mod place;

@@ -1,0 +1,90 @@
+//! What all connections of one sandbox share: whom to ask, and what was counted.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use model::{Denied, Judgement, NetworkDeed, NetworkEvent, Porter, Reason, Retry, Traffic, Trouble};
+
+/// In a result; the record has all of them.
+const MOST_LISTED: usize = 64;
+
+pub(crate) struct Session {
+    pub porter: Rc<dyn Porter>,
+    traffic: RefCell<Traffic>,
+    /// Something could not be written down. Nothing more goes out.
+    broken: Cell<bool>,
+    connections: Cell<u64>,
+}
+
+impl Session {
+    pub fn new(porter: Rc<dyn Porter>) -> Session {
+        Session { porter, traffic: RefCell::default(), broken: Cell::new(false), connections: Cell::new(0) }
+    }
+
+    /// The number of a new connection.
+    pub fn number(&self) -> u64 {
+        let number = self.connections.get() + 1;
+        self.connections.set(number);
+        number
+    }
+
+    /// Writes it down and counts it. What can't be written down must not happen, and nothing after it.
+    pub fn record(&self, event: &NetworkEvent) -> Result<(), Trouble> {
+        if self.broken.get() {
+            return Err(Trouble {
+                message: "the record can't be written".to_owned(),
+                fix: "make room for it".to_owned(),
+            });
+        }
+        self.porter.records(event).inspect_err(|_| self.broken.set(true))?;
+        let mut traffic = self.traffic.borrow_mut();
+        let note = |list: &mut Vec<String>, text: &str| {
+            if list.len() < MOST_LISTED && !list.iter().any(|known| known == text) {
+                list.push(text.to_owned());
+            }
+        };
+        match (event.what, event.denied) {
+            (_, true) => traffic.refused += 1,
+            (NetworkDeed::Connect, false) => {
+                traffic.connections += 1;
+                let port = event.port.map_or(String::new(), |port| format!(":{port}"));
+                note(&mut traffic.hosts, &format!("{}{port}", event.host));
+            }
+            (NetworkDeed::Request, false) => traffic.requests += 1,
+            (NetworkDeed::Secret, false) => {
+                if let Some(secret) = &event.secret {
+                    note(&mut traffic.secrets, secret);
+                }
+            }
+            (NetworkDeed::Name | NetworkDeed::Close | NetworkDeed::Answer | NetworkDeed::Visit, false) => {}
+        }
+        Ok(())
+    }
+
+    /// Of a connection, as they pass.
+    pub fn count(&self, sent: u64, received: u64) {
+        let mut traffic = self.traffic.borrow_mut();
+        traffic.sent = traffic.sent.saturating_add(sent);
+        traffic.received = traffic.received.saturating_add(received);
+    }
+
+    /// For the result: what was refused, and what would allow it.
+    pub fn refused(&self, judgement: &Judgement, retry: Retry) {
+        let mut traffic = self.traffic.borrow_mut();
+        let denied: Option<Denied> = judgement.reasons.first().map(|reason: &Reason| reason.denied(retry));
+        if let Some(denied) = denied
+            && traffic.denied.len() < MOST_LISTED
+            && !traffic.denied.contains(&denied)
+        {
+            traffic.denied.push(denied);
+        }
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken.get()
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        self.traffic.borrow().clone()
+    }
+}
