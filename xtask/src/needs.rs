@@ -17,7 +17,7 @@ const FOR_PYTHON_TESTS: &[&str] = &["numpy", "pandas", "pytest"];
 const RECEIPT_TOOLS: &[&str] = &["securesystemslib[crypto]", "in-toto-attestation"];
 const EXPORT_READERS: &[&str] = &[
     "cloudevents==2.2.0", "ocsf-pydantic==0.0.6", "opentelemetry-proto==1.45.2", "prometheus_client==0.26.0",
-    "py-ocsf-models==0.10.0", "syslog-rfc5424-parser==0.3.2",
+    "py-ocsf-models==0.10.0", "pydantic-extra-types==2.11.1", "syslog-rfc5424-parser==0.3.2",
 ];
 const SCANNERS: &[&str] = &["bandit", "semgrep"];
 const CARGO_DENY: &str = "0.20.2";
@@ -169,8 +169,7 @@ pub fn cargo_fuzz() -> Result<PathBuf, String> {
         return Ok(found);
     }
     println!("cargo-fuzz missing: installing it below {}; BELLJAR_PEERS names another place", peers_folder().display());
-    let mut command = cargo_install(&["cargo-fuzz", "--version", CARGO_FUZZ, "--root"]);
-    run(command.arg(peers_folder().join("cargo")))?;
+    run(&mut cargo_install(&["cargo-fuzz", "--version", CARGO_FUZZ]))?;
     Ok(own)
 }
 
@@ -256,7 +255,7 @@ fn has_receipt_tools() -> bool {
 
 fn has_export_readers() -> bool {
     let python = peers_folder().join("exports/bin/python3");
-    let all = "import cloudevents, ocsf.events.application, opentelemetry.proto, prometheus_client, py_ocsf_models, syslog_rfc5424_parser";
+    let all = "import cloudevents, ocsf.events.application.api, opentelemetry.proto, prometheus_client, py_ocsf_models, syslog_rfc5424_parser";
     place::said(Command::new(python).args(["-c", all])).is_some()
 }
 
@@ -307,14 +306,14 @@ fn own_program(name: &str) -> PathBuf {
 }
 
 fn install_cargo_deny() -> Result<(), String> {
-    let mut command = cargo_install(&["cargo-deny", "--version", CARGO_DENY, "--no-default-features", "--root"]);
-    run(command.arg(peers_folder().join("cargo")))
+    run(&mut cargo_install(&["cargo-deny", "--version", CARGO_DENY, "--no-default-features"]))
 }
 
 fn cargo_install(words: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     // Not from our tree: its settings are for the product alone.
     command.current_dir("/").args(["install", "--locked"]).args(words);
+    command.arg("--root").arg(peers_folder().join("cargo"));
     // Programs of seconds: this halves the minutes to build them.
     command.args(["--config", "profile.release.lto=false", "--config", "profile.release.opt-level=1"]);
     command
