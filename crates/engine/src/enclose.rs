@@ -4,6 +4,7 @@ use model::{
     Accepted, Access, Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams,
 };
 
+use crate::judge::Admitted;
 use crate::record::Record;
 use crate::refused;
 
@@ -38,17 +39,17 @@ pub fn choose<'a>(
 pub fn in_the_strongest(
     backends: &[Box<dyn Backend>],
     request: &Request,
-    grant: &Grant,
+    admitted: &Admitted,
     stacks: &[Stack],
-    streams: Streams,
     record: &Record<'_>,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
+    let grant = &admitted.grant;
     let backend = choose(backends, request, grant.accepted())?;
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);
     record.opening(backend.name(), &enforcement, direct)?;
-    let streams = record.digested(Streams { witness: Some(record.witness()), ..streams });
+    let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
     backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)
 }
 

@@ -1,16 +1,20 @@
 //! The first stage: is the request well-formed, does the policy allow it, and if it asks, does a person?
 
+use std::cell::RefCell;
 use std::ffi::OsString;
+use std::rc::Rc;
 
 use model::{
-    Approval, Grant, Inspected, Outcome, Pending, Question, Refusal, Request, Retry, SetupFailure, Streams, Verdict,
+    Approval, Grant, Inspected, Network, NetworkAsked, Outcome, Pending, Question, Refusal, Request, Retry,
+    SetupFailure, Streams, Traffic, Verdict, Watch,
 };
 
 use ledger::Durable;
-use policy::{Facts, Policy};
+use policy::{Facts, GateRules, Policy};
 
 use crate::approvals::Terms;
 use crate::capture::Capture;
+use crate::gate::{Doorkeeper, Gate, Link, Plan};
 use crate::inspect::{Begun, Eyes};
 use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
@@ -30,13 +34,48 @@ pub struct Admitted {
     pub release: Release,
     /// What is kept of it for the result.
     pub capture: Capture,
+    /// What decides on its way out, where it has one.
+    out: Option<Out>,
+    /// The gate of the last try.
+    link: RefCell<Option<Rc<Link>>>,
     _slots: Slots,
+}
+
+/// What a gate is made from, for each try anew.
+struct Out {
+    loaded: Loaded,
+    facts: Facts,
+    asked: NetworkAsked,
+    watch: Rc<dyn Watch>,
 }
 
 impl Admitted {
     /// Made anew for each try to enclose it.
-    pub fn streams(&self) -> Streams {
-        self.capture.around(self.release.streams(), &self.release)
+    pub fn streams(&self, record: &Record<'_>) -> Result<Streams, Outcome> {
+        let streams = self.capture.around(self.release.streams(), &self.release);
+        let Some(gate) = self.gate(record)? else { return Ok(streams) };
+        self.link.replace(Some(gate.link()));
+        Ok(Streams { outside: Some(Box::new(gate)), ..streams })
+    }
+
+    fn gate(&self, record: &Record<'_>) -> Result<Option<Gate>, Outcome> {
+        let (Network::Gated(gated), Some(out)) = (&self.grant.powers().network, &self.out) else { return Ok(None) };
+        let Out { loaded, facts, asked, watch } = out;
+        let policy::Approving { timeout, approvers, always } = loaded.policy.approving();
+        let keeper = Doorkeeper {
+            rules: GateRules::new(&loaded.policy, facts, asked),
+            rail: record.rail.clone(),
+            principal: facts.principal.clone(),
+            terms: Terms { timeout, approvers, always },
+            revision: loaded.policy.revision.clone(),
+            watch: watch.clone(),
+        };
+        Gate::begin(Plan { gated: gated.clone(), keeper, secrets: Vec::new() }).map(Some)
+    }
+
+    /// What went out, once the sandbox has ended.
+    pub fn traffic(&self) -> Option<Traffic> {
+        self.link.take().map(|link| link.finish())
     }
 }
 
@@ -91,7 +130,13 @@ impl Engine {
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
         let release = Release::new(redacts, &known(request, &facts), formats, input.bytes);
         let capture = Capture::new(request.capture);
-        Ok(Admitted { grant, inspected, release, capture, _slots: slots })
+        let out = matches!(grant.powers().network, Network::Gated(_)).then(|| Out {
+            loaded,
+            facts,
+            asked: request.network.clone(),
+            watch: self.watch.clone(),
+        });
+        Ok(Admitted { grant, inspected, release, capture, out, link: RefCell::default(), _slots: slots })
     }
 
     /// The same without asking anybody: what would have to be asked is a refusal that says so.

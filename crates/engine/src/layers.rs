@@ -28,8 +28,11 @@ pub fn run(
 ) -> Outcome {
     let Admitted { inspected, release, capture, .. } = admitted;
     let mut outcome = over_layers(backends, workspaces, request, admitted, kept, collecting, record);
+    // Whatever came of it: the gate ends with it.
+    let traffic = admitted.traffic();
     if let Outcome::Ran(finished) = &mut outcome {
         record.run().clone_into(&mut finished.run);
+        finished.traffic = traffic;
         finished.captured = capture.captured();
         finished.inspected = inspected.clone();
         finished.redacted = release.redacted();
@@ -47,10 +50,9 @@ fn over_layers(
     collecting: Option<&Collecting<'_>>,
     record: &Record<'_>,
 ) -> Outcome {
-    let grant = &admitted.grant;
-    let places = places(grant);
+    let places = places(&admitted.grant);
     if places.is_empty() {
-        return match enclose::in_the_strongest(backends, request, grant, &[], admitted.streams(), record) {
+        return match enclose::in_the_strongest(backends, request, admitted, &[], record) {
             Ok(sandbox) => collected(workspaces, None, record, sandbox.supervise(), collecting),
             Err(outcome) => outcome,
         };
@@ -65,7 +67,7 @@ fn over_layers(
         Ok(run) => run,
         Err(trouble) => return not_set_up(trouble),
     };
-    match enclose::in_the_strongest(backends, request, grant, &run.stacks(), admitted.streams(), record) {
+    match enclose::in_the_strongest(backends, request, admitted, &run.stacks(), record) {
         Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
@@ -79,7 +81,7 @@ fn over_layers(
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };
-            match enclose::in_the_strongest(backends, request, grant, &run.stacks(), admitted.streams(), record) {
+            match enclose::in_the_strongest(backends, request, admitted, &run.stacks(), record) {
                 Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,

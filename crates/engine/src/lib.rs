@@ -11,6 +11,7 @@ mod door;
 mod enclose;
 mod examine;
 mod exports;
+mod gate;
 mod inspect;
 mod judge;
 mod layers;

@@ -95,8 +95,11 @@ fn stating(known: &Known, finished: &Finished, chain: &Chain, listed: bool) -> V
             "input": {"blake3": input}, "code": code.as_ref().map(|code| json!({"blake3": code})),
             "policy": policy, "approvals": approvals,
             "backend": finished.backend, "walls": walls, "proven": proven,
-            // Nothing goes out by network yet.
-            "egress": [],
+            "egress": finished.traffic.as_ref().map(|traffic| json!({
+                "hosts": traffic.hosts, "connections": traffic.connections, "requests": traffic.requests,
+                "refused": traffic.refused, "sent": traffic.sent, "received": traffic.received,
+                "secrets": traffic.secrets, "lost": traffic.lost,
+            })),
             "outcome": {
                 "exit": exit, "signal": signal, "overrun": finished.overrun,
                 "denials": finished.denials.iter().map(|denial| denial.times).sum::<u64>() + finished.denials_not_listed,

@@ -304,7 +304,7 @@ impl Record<'_> {
             "outcome": "ran", "exit": exit, "signal": signal, "overrun": finished.overrun, "usage": finished.usage,
             "programs_not_listed": self.rail.untold.get(),
                 "denials": finished.denials.iter().map(|denial| denial.times).sum::<u64>() + finished.denials_not_listed,
-            "redacted": finished.redacted, "output_dropped": finished.output_dropped, "backend": finished.backend,
+            "traffic": finished.traffic, "redacted": finished.redacted, "output_dropped": finished.output_dropped, "backend": finished.backend,
         }));
     }
 

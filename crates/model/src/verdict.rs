@@ -206,14 +206,14 @@ impl Refusal {
 }
 
 /// One thing that was denied, so that whoever asked, most likely a model, knows what would help and what would not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
     pub action: Action,
     /// Nothing if it is about the run as a whole.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
     pub rule: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
     pub reason: String,
     /// The smallest grant that would allow it.
@@ -222,7 +222,7 @@ pub struct Denied {
 }
 
 /// Whether asking again can help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Retry {
     /// The answer will be the same until the policy changes.

@@ -8,6 +8,7 @@ mod assistant;
 pub mod capabilities;
 pub mod clock;
 pub mod confined;
+pub mod descriptors;
 pub mod filter;
 pub mod handles;
 pub mod identity;

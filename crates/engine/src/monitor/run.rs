@@ -116,8 +116,7 @@ impl Monitoring {
                     peak_memory: usage.peak_memory,
                     read,
                     written,
-                    // Nothing leaves a sandbox yet.
-                    egress: 0,
+                    egress: finished.traffic.as_ref().map_or(0, |traffic| traffic.sent),
                     overrun: finished.overrun,
                     denials: &finished.denials,
                     denials_not_listed: finished.denials_not_listed,

@@ -68,6 +68,12 @@ pub fn command(version: &'static str) -> Command {
             Command::new("log").about("Show what happened").after_help(records::LOG_HELP).defer(records::log),
         )
         .subcommand(
+            Command::new("net")
+                .about("Show what a run sent to the network, and what it was refused")
+                .after_help(records::NET_HELP)
+                .defer(records::net),
+        )
+        .subcommand(
             Command::new("export")
                 .about("Send the record elsewhere: to a SIEM, a collector, a log server, or a scraper of metrics")
                 .after_help(exports::HELP)

@@ -13,6 +13,7 @@ mod export;
 mod kept;
 mod ledger;
 mod log;
+mod net;
 mod new_file;
 mod policy;
 mod receipt;
@@ -87,6 +88,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("apply", matches)) => apply::apply(matches, service.sandboxes()),
         Some(("approve", matches)) => approve::approve(matches, service.approvals()),
         Some(("artifacts", matches)) => artifacts::artifacts(matches, service.artifacts()),
+        Some(("net", matches)) => net::net(matches, service.records()),
         Some(("log", matches)) => log::log(matches, service.records()),
         Some(("export", matches)) => export::export(matches, service),
         Some(("receipt", matches)) => receipt::receipt(matches, service.records()),

@@ -9,7 +9,7 @@ use model::{Entry, EntryQuery, Records, Trouble, units};
 use serde_json::Value;
 
 use crate::words::{self, Layout};
-use crate::{NOT_SET_UP, kept, sparkline};
+use crate::{NOT_SET_UP, kept, net, sparkline};
 
 /// Of every run, and of no news to people; shown where they are asked for.
 const QUIET: &[&str] = &["ledger.checkpoint", "run.receipt", SAMPLE, "sandbox.armed"];
@@ -68,21 +68,7 @@ fn show(matches: &ArgMatches, records: &dyn Records) -> Result<u8, Trouble> {
 /// Which entries the words are about.
 pub fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, Trouble> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
-    let mut run = text("run");
-    if run.as_deref() == Some("last") {
-        let query = EntryQuery { kinds: vec!["run.asked".to_owned()], ..EntryQuery::default() };
-        let last = records.newest(&query, 1)?.pop().and_then(|entry| entry.run);
-        run = Some(last.ok_or_else(|| Trouble {
-            message: "nothing ran yet".to_owned(),
-            fix: "see `belljar run --help`".to_owned(),
-        })?);
-    }
-    if let Some(run) = &run
-        && !(4..=32).contains(&run.len())
-    {
-        let message = format!("`{}` is no id of a run", run.escape_debug());
-        return Err(Trouble { message, fix: "give at least the first 4 digits, or `last`".to_owned() });
-    }
+    let run = text("run").map(|which| run_id(&which, records)).transpose()?;
     Ok(EntryQuery {
         user: text("user"),
         agent: text("agent"),
@@ -95,6 +81,23 @@ pub fn query(matches: &ArgMatches, records: &dyn Records) -> Result<EntryQuery, 
         until: text("until").map(|until| moment(&until)).transpose()?.map(|until| until + "~"),
         after: 0,
     })
+}
+
+/// The start of a run's id, or of the last one's.
+pub fn run_id(which: &str, records: &dyn Records) -> Result<String, Trouble> {
+    if which == "last" {
+        let query = EntryQuery { kinds: vec!["run.asked".to_owned()], ..EntryQuery::default() };
+        let last = records.newest(&query, 1)?.pop().and_then(|entry| entry.run);
+        return last.ok_or_else(|| Trouble {
+            message: "nothing ran yet".to_owned(),
+            fix: "see `belljar run --help`".to_owned(),
+        });
+    }
+    if !(4..=32).contains(&which.len()) {
+        let message = format!("`{}` is no id of a run", which.escape_debug());
+        return Err(Trouble { message, fix: "give at least the first 4 digits, or `last`".to_owned() });
+    }
+    Ok(which.to_owned())
 }
 
 /// So long ago, or a time as it stands in entries, or the beginning of one.
@@ -296,6 +299,7 @@ pub fn described(entry: &Entry) -> String {
             let why = if text("why").is_empty() { String::new() } else { format!(": {}", text("why")) };
             format!("{} by {}{why}", text("agent"), text("by"))
         }
+        kind if kind.starts_with("network.") || kind == "secret.used" => net::described(entry),
         "run.ended" => ended(data),
         "run.receipt" => {
             let signatures = objects(&data["signatures"]);

@@ -2,7 +2,7 @@
 
 use model::{
     Alert, Artifact, Captured, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted,
-    Timing, Unguarded, Usage,
+    Timing, Traffic, Unguarded, Usage,
 };
 use serde::Serialize;
 
@@ -27,6 +27,9 @@ pub struct ResultObject<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     not_scanned: &'a [String],
     output_dropped: u64,
+    /// What went out to the network, where there was a way, and what was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<&'a Traffic>,
     /// What the monitor said of it.
     #[serde(skip_serializing_if = "<[Alert]>::is_empty")]
     alerts: &'a [Alert],
@@ -109,6 +112,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         findings: &[],
         not_scanned: &[],
         output_dropped: 0,
+        network: None,
         alerts: &[],
         redacted: &[],
         captured: None,
@@ -138,6 +142,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.output_dropped = finished.output_dropped;
             object.alerts = &finished.alerts;
             object.redacted = &finished.redacted;
+            object.network = finished.traffic.as_ref();
             object.captured = finished.captured.as_ref();
             object.unguarded = &finished.unguarded;
             object.backend = Some(&finished.backend);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use model::{Denial, Exit, Finding, Finished, Leftover, Outcome, Overrun, Redacted, Service, Severity};
+use model::{Denial, Exit, Finding, Finished, Leftover, Outcome, Overrun, Redacted, Service, Severity, Traffic};
 
 use crate::result_file::ResultFile;
 use crate::words::Layout;
@@ -89,6 +89,9 @@ fn ran(finished: &Finished) -> String {
     if finished.output_dropped > 0 {
         line += &format!("; {} of output dropped", words::size(finished.output_dropped));
     }
+    if let Some(traffic) = &finished.traffic {
+        line += &network(traffic);
+    }
     if !finished.redacted.is_empty() {
         line += &format!("; taken out: {}", redacted(&finished.redacted));
     }
@@ -121,6 +124,31 @@ fn ran(finished: &Finished) -> String {
         line += &format!("; {}", artifacts::summary(gathered));
     }
     line
+}
+
+/// Where it went, and what would have let it go where it could not.
+fn network(traffic: &Traffic) -> String {
+    const SHOWN: usize = 3;
+    let mut text = String::new();
+    if !traffic.hosts.is_empty() {
+        let more = traffic.hosts.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let shown = traffic.hosts.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        text += &format!(
+            "; network: {shown}{more}, {} out, {} in",
+            words::size(traffic.sent),
+            words::size(traffic.received)
+        );
+    }
+    if let Some(first) = traffic.denied.first() {
+        let more = traffic.denied.len() - 1;
+        let more = if more > 0 { format!(" and {more} more, see `belljar net --denied`") } else { String::new() };
+        text += &format!("; refused: {}: {}; what would allow it: {}{more}", first.about, first.reason, first.grant);
+    }
+    if traffic.lost {
+        text += "; its way out was lost before it ended";
+    }
+    text
 }
 
 fn redacted(list: &[Redacted]) -> String {

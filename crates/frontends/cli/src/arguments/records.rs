@@ -15,7 +15,7 @@ pub const LOG_HELP: &str = "\
   belljar log --json > all.ndjson    everything, an object a line
 
 Kinds: run.asked, run.judged, run.ended, run.receipt, approval.*, sandbox.*, program.started, run.sample,
-call.denied, files.changed, output.released, artifact.*, commit.*, policy.*, monitor.*, agent.*, ledger.*; a first word
+network.*, call.denied, files.changed, output.released, artifact.*, commit.*, policy.*, monitor.*, agent.*, ledger.*; a first word
 stands for all of its kind.
 Times are UTC. Values of secrets are never in the record.";
 
@@ -60,6 +60,21 @@ pub fn filters(command: Command) -> Command {
                 .value_delimiter(','),
         )
         .arg(Arg::new("follow").short('f').long("follow").action(ArgAction::SetTrue).help("Go on with what is to come"))
+}
+
+pub const NET_HELP: &str = "\
+Every name that was asked for, every connection and every request that was read: who inside, where to, what came back, and
+which rule decided. What was refused comes with the smallest rule that would allow it.
+
+  belljar net                  of the last run
+  belljar net 3f2a -f          of another, as it happens
+  belljar net --denied --json  what was refused, an object a line";
+
+pub fn net(net: Command) -> Command {
+    net.arg(Arg::new("which").value_name("RUN").help("The start of a run's id [default: the last one]"))
+        .arg(switch("denied", "Only what was refused"))
+        .arg(Arg::new("follow").short('f').long("follow").action(ArgAction::SetTrue).help("Go on with what is to come"))
+        .arg(json("Print each entry as a JSON object on a line"))
 }
 
 pub const RECEIPT_HELP: &str = "\

@@ -1,0 +1,107 @@
+//! Decides at the gate by the policy, asks people, and writes everything down. Lives in the gate's own process.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use ledger::Durable;
+use model::{
+    AskedAtGate, Asking, Endpoint, HostName, Judgement, NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Porter,
+    Principal, Question, Refusal, Ruling, Silence, Trouble, Watch,
+};
+use policy::GateRules;
+use serde_json::json;
+
+use crate::approvals::{Approvals, Terms};
+use crate::rail::Rail;
+use crate::told::Telling;
+
+pub struct Doorkeeper {
+    pub rules: GateRules,
+    pub rail: Rc<Rail>,
+    pub principal: Principal,
+    pub terms: Terms,
+    /// Of the policy.
+    pub revision: String,
+    pub watch: Rc<dyn Watch>,
+}
+
+impl Porter for Doorkeeper {
+    fn knows(&self, name: &HostName) -> Judgement {
+        self.rules.name(name)
+    }
+
+    fn opens(&self, endpoint: &Endpoint) -> Opening {
+        self.rules.opening(endpoint)
+    }
+
+    fn leads_to(&self, endpoint: &Endpoint, address: IpAddr) -> Judgement {
+        self.rules.leads_to(endpoint, address)
+    }
+
+    fn lets(&self, request: &OutgoingRequest) -> Judgement {
+        self.rules.request(request)
+    }
+
+    fn adds(&self, secret: &str, endpoint: &Endpoint) -> Judgement {
+        self.rules.secret(secret, endpoint)
+    }
+
+    fn asks(&self, judgement: &Judgement, about: &AskedAtGate) -> Asking {
+        let question = question(&self.principal, judgement, about, &self.revision);
+        let told = Telling::of_the_process().question(&question);
+        let rules: Vec<&str> = question.reasons.iter().map(|reason| reason.rule.as_str()).collect();
+        let asked = json!({"question": question.digest, "rules": rules, "policy": question.revision, "at": "egress"});
+        self.rail.say("approval.asked", false, asked);
+        if let Err(outcome) = self.rail.write(Durable { on_disk: true, ..Durable::default() }) {
+            let trouble = crate::policies::trouble(outcome);
+            return Box::pin(async move { Err(Refusal::new("ledger", trouble.message, &trouble.fix)) });
+        }
+        self.watch.warn(&format!(
+            "{} waits at the gate until somebody answers: `belljar approve`",
+            question.reasons.first().map_or_else(String::new, |reason| reason.about.clone())
+        ));
+        let terms = self.terms.clone();
+        let waiting = egress::on_a_thread(move || Approvals::of_the_user().ask(&told, &terms, None, &Silence));
+        let rail = self.rail.clone();
+        Box::pin(async move {
+            let answer = match waiting.await {
+                Some(answer) => answer,
+                None => Err(Refusal::new("approval", "nobody could be asked".to_owned(), "please report this")),
+            };
+            let (yes, said) = match &answer {
+                Ok(approval) => (true, json!({"question": question.digest, "yes": true, "by": approval.by})),
+                Err(no) => (false, json!({"question": question.digest, "yes": false, "why": no.message})),
+            };
+            rail.say("approval.answered", !yes, said);
+            rail.write(Durable { on_disk: true, ..Durable::default() }).map_err(|outcome| {
+                let trouble = crate::policies::trouble(outcome);
+                Refusal::new("ledger", trouble.message, &trouble.fix)
+            })?;
+            answer
+        })
+    }
+
+    fn records(&self, event: &NetworkEvent) -> Result<(), Trouble> {
+        self.rail.say(event.what.name(), event.denied, json!(event));
+        // What has happened already may use the room that is kept for that.
+        let is_over = matches!(event.what, NetworkDeed::Close | NetworkDeed::Answer);
+        let durable = Durable { last_words: is_over, ..Durable::default() };
+        self.rail.write(durable).map(drop).map_err(crate::policies::trouble)
+    }
+}
+
+fn question(principal: &Principal, judgement: &Judgement, about: &AskedAtGate, revision: &str) -> Question {
+    let AskedAtGate { caller, endpoint, request, body } = about;
+    let mut shown = vec![("to".to_owned(), endpoint.to_string())];
+    if let Some(caller) = caller {
+        shown.push(("program".to_owned(), format!("{} ({})", caller.program, caller.process)));
+    }
+    if let Some((method, path)) = request {
+        shown.push(("request".to_owned(), format!("{method} {path}")));
+    }
+    if let Some((bytes, digest)) = body {
+        shown.push(("body".to_owned(), format!("{bytes} bytes, blake3 {digest}")));
+    }
+    let reasons = judgement.reasons.iter().filter(|reason| reason.ruling == Ruling::Ask).cloned().collect();
+    Question::new(principal.clone(), shown, reasons, Vec::new(), revision.to_owned())
+}

@@ -1,0 +1,89 @@
+//! Descriptors handed from one process to another, with a few words.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+
+/// With one message.
+pub const MOST: usize = 16;
+
+/// Two ends of a wire on which messages stay whole.
+pub fn wire() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+pub fn send(wire: BorrowedFd<'_>, words: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut extra = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !extra.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    loop {
+        match rustix::net::sendmsg(wire, &[IoSlice::new(words)], &mut extra, SendFlags::NOSIGNAL) {
+            Ok(sent) if sent == words.len() => return Ok(()),
+            Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// How many words came, and what came with them. No words: the other end is gone. A message that did not fit is an error.
+pub fn receive(wire: BorrowedFd<'_>, words: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut extra = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        match rustix::net::recvmsg(wire, &mut [IoSliceMut::new(words)], &mut extra, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            received => break received?,
+        }
+    };
+    if received.flags.intersects(ReturnFlags::CTRUNC | ReturnFlags::TRUNC) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut descriptors = Vec::new();
+    for message in extra.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    Ok((received.bytes, descriptors))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn what_is_handed_over_is_the_same_file() -> io::Result<()> {
+        let (here, there) = wire()?;
+        let (read, written) = rustix::pipe::pipe()?;
+        send(here.as_fd(), b"take", &[written.as_fd()])?;
+        let mut words = [0; 8];
+        let (count, mut descriptors) = receive(there.as_fd(), &mut words)?;
+        assert_eq!((&words[..count], descriptors.len()), (&b"take"[..], 1));
+        std::fs::File::from(descriptors.remove(0)).write_all(b"x")?;
+        let mut got = [0; 2];
+        assert_eq!(rustix::io::read(&read, &mut got)?, 1);
+        drop(here);
+        assert_eq!(receive(there.as_fd(), &mut words)?.0, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_that_does_not_fit_is_an_error() -> io::Result<()> {
+        let (here, there) = wire()?;
+        send(here.as_fd(), &[1; 9], &[])?;
+        assert!(receive(there.as_fd(), &mut [0; 8]).is_err());
+        Ok(())
+    }
+}
