@@ -8,6 +8,7 @@ mod assistant;
 pub mod capabilities;
 pub mod clock;
 pub mod confined;
+pub mod dialer;
 pub mod doors;
 pub mod filter;
 pub mod handles;
