@@ -247,8 +247,8 @@ fn doctor_says_what_the_host_can_hold() {
     assert_eq!(native["backend"], "native");
     let features = native["features"].as_array().expect("features");
     for what in [
-        "user namespaces with mounts", "fresh /proc", "network namespace", "overlayfs in a user namespace", "Landlock",
-        "seccomp", "control groups",
+        "user namespaces with mounts", "fresh /proc", "network namespace", "a way out by name (nf_tables)",
+        "overlayfs in a user namespace", "Landlock", "seccomp", "control groups",
     ] {
         let feature = features.iter().find(|feature| feature["what"] == what).expect(what);
         // Whatever does not work says how to mend it.

@@ -9,11 +9,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
+use sys::doors::Doors;
 use sys::limits::Limit;
 use sys::mounts::Attributes;
 use sys::process::{Alone, Namespaces, Strings};
 use sys::trees::{Copies, Walk};
-use sys::{identity, limits, mounts, network, process, seccomp, signals};
+use sys::{doors, identity, limits, mounts, network, process, seccomp, signals};
 
 use crate::restrict::restrict;
 use crate::step::{Source, Step, Way};
@@ -192,6 +193,8 @@ struct State<'a> {
     listener: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
     user_terminal: Option<OwnedFd>,
+    /// For each version of the protocol: streams, names, long names.
+    doors: Vec<OwnedFd>,
 }
 
 impl<'a> State<'a> {
@@ -210,6 +213,7 @@ impl<'a> State<'a> {
             listener: None,
             terminal: None,
             user_terminal: None,
+            doors: Vec::new(),
         }
     }
 
@@ -286,6 +290,12 @@ impl<'a> State<'a> {
                 }
                 self.keep(cover);
             }
+            Step::Replace { path, by } => {
+                let by = mounts::copy_plain_tree(by)?;
+                mounts::confine(by.as_fd(), Attributes::READ_ONLY)?;
+                self.attach(by.as_fd(), path)?;
+                self.keep(by);
+            }
             Step::Proc { path } => {
                 // Processes that may not be inspected, ours first of all, are not even listed.
                 let settings = [(c"hidepid", Some(c"invisible"))];
@@ -319,6 +329,12 @@ impl<'a> State<'a> {
                 self.network = Some(network::begin(self.alone, copies)?);
             }
             Step::JoinNetwork => self.network.take().ok_or(io::ErrorKind::NotFound)?.join()?,
+            Step::OpenDoors { loopback } => {
+                let (four, six) = doors::open(loopback)?;
+                for Doors { streams, names, long_names } in [Some(four), six].into_iter().flatten() {
+                    self.doors.extend([streams, names, long_names]);
+                }
+            }
             Step::EnterUser { user, group } => {
                 process::unshare(Namespaces { user: true, ..Namespaces::NONE })?;
                 let own = self.own.take().ok_or(io::ErrorKind::NotFound)?;
@@ -462,12 +478,14 @@ impl<'a> State<'a> {
     fn announce(&mut self) {
         let listener = self.listener.take();
         let terminal = self.terminal.take();
-        let report = Report::Armed { filtered: listener.is_some(), terminal: terminal.is_some() };
-        let sent = match (&listener, &terminal) {
-            (Some(listener), Some(terminal)) => wire::send(self.wire, report, &[listener.as_fd(), terminal.as_fd()]),
-            (Some(one), None) | (None, Some(one)) => wire::send(self.wire, report, &[one.as_fd()]),
-            (None, None) => wire::send(self.wire, report, &[]),
+        // Closed here with the end of this function: whoever has them outside is then the only one.
+        let doors = std::mem::take(&mut self.doors);
+        let report = Report::Armed {
+            filtered: listener.is_some(),
+            terminal: terminal.is_some(),
+            doors: u32::try_from(doors.len()).unwrap_or(u32::MAX),
         };
-        or_end(sent);
+        let all: Vec<BorrowedFd<'_>> = listener.iter().chain(&terminal).chain(&doors).map(AsFd::as_fd).collect();
+        or_end(wire::send(self.wire, report, &all));
     }
 }

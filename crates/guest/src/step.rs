@@ -73,6 +73,11 @@ pub enum Step {
         path: Way,
         cover: CString,
     },
+    /// A file instead of which another (of the new root) shall be seen.
+    Replace {
+        path: Way,
+        by: CString,
+    },
     Proc {
         path: CString,
     },
@@ -85,6 +90,11 @@ pub enum Step {
     /// Have a network namespace made meanwhile, with a loopback of its own.
     BeginNetwork,
     JoinNetwork,
+    /// Lead whatever wants out of the network to sockets, which the parent gets with the word that all walls are up.
+    OpenDoors {
+        /// Ports of the own loopback that lead out as well.
+        loopback: Vec<u16>,
+    },
     /// A user namespace below the one that owns the mounts, in which nobody can change them.
     EnterUser {
         user: Mapping,
@@ -208,6 +218,7 @@ impl fmt::Display for Step {
                 write!(out, "overlay  {}: {} over {}", inside(target.path()), path(layer), lower.join(" over "))
             }
             Step::Hide { path, .. } => write!(out, "hide     {}", inside(path.path())),
+            Step::Replace { path, by } => write!(out, "replace  {} by {}", inside(path.path()), inside(by)),
             Step::Proc { path } => {
                 write!(out, "proc     {} read-only, own processes", inside(path))
             }
@@ -217,6 +228,11 @@ impl fmt::Display for Step {
             Step::Hostname(name) => write!(out, "hostname {}", name.to_string_lossy()),
             Step::BeginNetwork => write!(out, "network  begin a namespace with a loopback and nothing else"),
             Step::JoinNetwork => write!(out, "network  join it"),
+            Step::OpenDoors { loopback } => {
+                write!(out, "network  lead all TCP and questions for names to a gate outside, refuse the rest")?;
+                let ports: Vec<String> = loopback.iter().map(u16::to_string).collect();
+                if ports.is_empty() { Ok(()) } else { write!(out, "; own ports {} too", ports.join(", ")) }
+            }
             Step::EnterUser { user, .. } => {
                 write!(out, "unshare  user again, as user {}", user.inside)
             }

@@ -5,10 +5,16 @@
 
 use std::fmt;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-use rustix::net::{AddressFamily, SocketType};
-use std::net::SocketAddrV4;
-use sys::seccomp;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
+use sys::{doors, seccomp};
+
+/// Of a range that is kept for examples (RFC 5737), and the port at which everything is thrown away.
+const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9);
 
 /// One thing to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +27,8 @@ pub enum Trial {
     SeeParent,
     /// An address that is nobody's. Nothing is sent: the kernel only looks for a way there.
     ReachOut,
+    /// The same where a gate takes what goes out, but no datagrams: one is sent, and must be refused at once, from here.
+    ReachPastGate,
     /// A capability, or a way to one.
     HoldPower,
     /// The caller's terminal.
@@ -47,10 +55,10 @@ impl Trial {
             }
             Trial::SeeParent => rustix::process::getppid().is_none(),
             Trial::ReachOut => match rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None) {
-                // From a range that is kept for examples (RFC 5737).
-                Ok(socket) => rustix::net::connect(&socket, &SocketAddrV4::new([192, 0, 2, 1].into(), 9)).is_err(),
+                Ok(socket) => rustix::net::connect(&socket, &NOBODY).is_err(),
                 Err(_) => true,
             },
+            Trial::ReachPastGate => is_kept_in().unwrap_or(false),
             Trial::HoldPower => {
                 let none = rustix::thread::capabilities(None).is_ok_and(|sets| {
                     sets.effective.is_empty() && sets.permitted.is_empty() && sets.inheritable.is_empty()
@@ -73,6 +81,26 @@ impl Trial {
     }
 }
 
+/// Whether a datagram to an address that is nobody's ends in our own network, and at once.
+fn is_kept_in() -> rustix::io::Result<bool> {
+    /// It is answered while it is sent; only a way out would take longer.
+    const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    rustix::net::connect(&socket, &NOBODY)?;
+    // Somewhere else, it would come from another address: a refusal could be that of somebody on the way.
+    let from = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+    if from.ip() != IpAddr::V4(doors::SOURCE) {
+        return Ok(false);
+    }
+    match rustix::net::send(&socket, b"belljar", SendFlags::NOSIGNAL) {
+        Ok(_) => {}
+        Err(error) => return Ok(error == Errno::CONNREFUSED),
+    }
+    rustix::event::poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&PATIENCE))?;
+    let heard = rustix::net::recv(&socket, &mut [0u8; 1], RecvFlags::DONTWAIT);
+    Ok(matches!(heard, Err(Errno::CONNREFUSED)))
+}
+
 impl fmt::Display for Trial {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,6 +108,7 @@ impl fmt::Display for Trial {
             Trial::MakeFolder => write!(out, "to make a folder at /"),
             Trial::SeeParent => write!(out, "to see a parent"),
             Trial::ReachOut => write!(out, "to reach 192.0.2.1"),
+            Trial::ReachPastGate => write!(out, "to reach 192.0.2.1 past the gate"),
             Trial::HoldPower => write!(out, "to hold a capability, or to be able to gain one"),
             Trial::OpenTerminal => write!(out, "to open the caller's terminal"),
             Trial::OpenMore { than } => write!(out, "to have more than {than} descriptors"),

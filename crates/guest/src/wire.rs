@@ -14,6 +14,11 @@ use rustix::net::{
 
 pub const RECORD: usize = 16;
 
+/// How many doors there can be: none, or three for each version of the protocol.
+pub const DOORS: [u32; 3] = [0, 3, 6];
+/// A listener, a terminal and all doors.
+const MOST: usize = 8;
+
 /// The numbers that the kernel gives errors.
 const ERRNO: std::ops::Range<i32> = 1..4096;
 
@@ -24,8 +29,8 @@ pub enum Report {
     Done { step: u32, nanoseconds: u64 },
     /// A step failed: the sandbox is not raised, and nothing of the payload has run.
     Failed { step: u32, errno: i32 },
-    /// Every wall is up. Carries the seccomp listener, and the terminal if there is one.
-    Armed { filtered: bool, terminal: bool },
+    /// Every wall is up. Carries the seccomp listener, the terminal if there is one, and so many doors to the network.
+    Armed { filtered: bool, terminal: bool, doors: u32 },
     /// So many trials failed, as all of them should; the payload is about to be started.
     Proven { trials: u32 },
     /// A trial succeeded: a wall does not stand, and nothing of the payload has run.
@@ -50,7 +55,9 @@ impl Report {
         let (kind, small, large): (u32, u32, u64) = match self {
             Report::Done { step, nanoseconds } => (1, step, nanoseconds),
             Report::Failed { step, errno } => (2, step, errno as u32 as u64),
-            Report::Armed { filtered, terminal } => (3, u32::from(filtered), u64::from(terminal)),
+            Report::Armed { filtered, terminal, doors } => {
+                (3, u32::from(filtered) | u32::from(terminal) << 1, doors.into())
+            }
             Report::CannotStart { stage, errno } => (4, stage as u32, errno as u32 as u64),
             Report::Ended { status } => (5, 0, status as u32 as u64),
             Report::Proven { trials } => (6, trials, 0),
@@ -73,11 +80,13 @@ impl Report {
         let narrow = || u32::try_from(large).ok().map(|number| number as i32);
         // Those who read one take it for the kernel's, and some panic if it can't be.
         let errno = || narrow().filter(|errno| ERRNO.contains(errno));
-        let flag = |number: u64| (number <= 1).then_some(number == 1);
         Some(match kind {
             1 => Report::Done { step: small, nanoseconds: large },
             2 => Report::Failed { step: small, errno: errno()? },
-            3 => Report::Armed { filtered: flag(small.into())?, terminal: flag(large)? },
+            3 if small < 4 => {
+                let doors = u32::try_from(large).ok().filter(|doors| DOORS.contains(doors))?;
+                Report::Armed { filtered: small & 1 != 0, terminal: small & 2 != 0, doors }
+            }
             4 => {
                 let stage = [Stage::Fork, Stage::Terminal, Stage::WorkingDirectory, Stage::Execute];
                 Report::CannotStart { stage: *stage.get(small as usize)?, errno: errno()? }
@@ -95,9 +104,9 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends a record, and copies of `descriptors` (two at most) with it.
+/// Sends a record, and copies of `descriptors` with it.
 pub fn send(wire: BorrowedFd<'_>, report: Report, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut extra = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !extra.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -110,7 +119,7 @@ pub fn send(wire: BorrowedFd<'_>, report: Report, descriptors: &[BorrowedFd<'_>]
 pub fn receive(wire: BorrowedFd<'_>) -> io::Result<Option<(Report, Vec<OwnedFd>)>> {
     // One byte more than a record, so that a longer one does not look like one.
     let mut record = [0u8; RECORD + 1];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut extra = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         match rustix::net::recvmsg(wire, &mut [IoSliceMut::new(&mut record)], &mut extra, RecvFlags::CMSG_CLOEXEC) {
@@ -237,7 +246,8 @@ mod tests {
         for report in [
             Report::Done { step: 7, nanoseconds: u64::MAX },
             Report::Failed { step: u32::MAX, errno: 1 },
-            Report::Armed { filtered: true, terminal: false },
+            Report::Armed { filtered: true, terminal: false, doors: 0 },
+            Report::Armed { filtered: true, terminal: true, doors: 6 },
             Report::CannotStart { stage: Stage::Execute, errno: 2 },
             Report::Ended { status: 0x7f00 },
             Report::Proven { trials: 7 },
@@ -249,6 +259,25 @@ mod tests {
         }
         drop(there);
         assert!(receive(here.as_fd()).expect("closed is no error").is_none());
+    }
+
+    #[test]
+    fn all_descriptors_there_can_be_arrive_in_order() {
+        let (here, there) = pair().expect("a socket pair");
+        let sent: Vec<OwnedFd> = (0..MOST).map(|_| pair().expect("a socket pair").0).collect();
+        let borrowed: Vec<BorrowedFd<'_>> = sent.iter().map(AsFd::as_fd).collect();
+        send(there.as_fd(), Report::Armed { filtered: true, terminal: true, doors: 6 }, &borrowed).expect("sent");
+        let (_, received) = receive(here.as_fd()).expect("received").expect("not closed");
+        let inode = |fd: &OwnedFd| rustix::fs::fstat(fd).expect("open").st_ino;
+        assert_eq!(received.iter().map(inode).collect::<Vec<_>>(), sent.iter().map(inode).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_number_of_doors_that_there_can_not_be_is_no_record() {
+        for doors in [1, 2, 4, 5, 7, u32::MAX] {
+            let report = Report::Armed { filtered: true, terminal: false, doors };
+            assert_eq!(Report::decode(&report.encode()), None);
+        }
     }
 
     #[test]

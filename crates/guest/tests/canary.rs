@@ -16,11 +16,13 @@ use sys::process::{self, Alone, Forked, Namespaces, Strings};
 use sys::signals;
 
 /// How a trial is called in `ONLY`; whether it takes root to succeed without its wall; where it can.
-const TRIALS: [(&str, Trial, bool, Stage); 7] = [
+const TRIALS: [(&str, Trial, bool, Stage); 9] = [
     ("make_a_forbidden_call", Trial::ForbiddenCall, false, Stage::Here),
     ("make_a_folder", Trial::MakeFolder, true, Stage::Here),
     ("see_its_parent", Trial::SeeParent, false, Stage::Here),
     ("reach_out", Trial::ReachOut, true, Stage::WithAWay),
+    ("reach_past_the_gate", Trial::ReachPastGate, true, Stage::WithAWay),
+    ("reach_past_a_gate_that_is_none", Trial::ReachPastGate, true, Stage::WithADisguisedWay),
     ("hold_a_power", Trial::HoldPower, false, Stage::Here),
     ("open_the_terminal", Trial::OpenTerminal, false, Stage::AtATerminal),
     ("open_more", Trial::OpenMore { than: 200 }, false, Stage::Here),
@@ -32,6 +34,8 @@ enum Stage {
     Here,
     /// In a network with a way to the address, which leads nowhere.
     WithAWay,
+    /// The same, from the address that a gate would give.
+    WithADisguisedWay,
     AtATerminal,
 }
 
@@ -81,9 +85,15 @@ fn on_stage(stage: Stage, name: &str) -> Result<(), String> {
         }
         _ => {
             let mut command = Command::new("unshare");
-            let script =
-                "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up && ip route add 192.0.2.0/24 dev lo && exec \"$0\"";
-            command.args(["--net", "sh", "-c", script, this]);
+            let mut script = "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up".to_owned();
+            script.push_str(match stage {
+                Stage::WithADisguisedWay => {
+                    " && ip address add 198.18.0.1/32 dev lo && ip route add 192.0.2.0/24 dev lo src 198.18.0.1"
+                }
+                _ => " && ip route add 192.0.2.0/24 dev lo",
+            });
+            script.push_str(" && exec \"$0\"");
+            command.args(["--net", "sh", "-c", &script, this]);
             command
         }
     };

@@ -11,7 +11,7 @@ pub fn assess(powers: &Powers, host: &Host, mode: Mode) -> Enforcement {
 }
 
 fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
-    let Powers { command: _, files, environment: _, network: Network::Closed | Network::Gated(_), limits } = powers;
+    let Powers { command: _, files, environment: _, network, limits } = powers;
     let fully = |by: &str| (Held::Fully, by.to_owned(), String::new());
     let partly = |why: String, by: &str, fix: &str| (Held::Partly(why), by.to_owned(), fix.to_owned());
     let not = |why: &str, fix: &str| (Held::Not(why.to_owned()), String::new(), fix.to_owned());
@@ -42,8 +42,14 @@ fn hold(wall: Wall, powers: &Powers, host: &Host, mode: Mode) -> Holding {
         Wall::Processes if full => fully("pid namespace, which ends with its first process"),
         Wall::Processes if host.landlock >= 6 => not("other processes can be seen", USER_NAMESPACES),
         Wall::Processes => not("other processes can be seen, and those of the same user signalled", USER_NAMESPACES),
-        Wall::Network if full => fully("network namespace with a loopback of its own"),
-        Wall::Network => fully("seccomp: no sockets at all"),
+        Wall::Network => match (network, full) {
+            (Network::Closed, true) => fully("network namespace with a loopback of its own"),
+            (Network::Closed, false) => fully("seccomp: no sockets at all"),
+            (Network::Gated(_), true) => fully("network namespace; all TCP and names go to a gate outside"),
+            (Network::Gated(_), false) => {
+                not("without a network namespace, nothing leads what goes out to the gate", USER_NAMESPACES)
+            }
+        },
         Wall::Ipc if full => fully("ipc namespace"),
         Wall::Hostname if full => fully("uts namespace"),
         Wall::ControlGroups if full => fully("cgroup namespace"),
@@ -122,4 +128,6 @@ fn missing_before(abi: i32) -> &'static str {
 }
 
 pub const USER_NAMESPACES: &str = "allow user namespaces (`belljar doctor` says what stops them here)";
+pub const PACKET_FILTER: &str =
+    "load what sends connections on: `modprobe -a nf_tables nft_chain_nat nft_redir`; in a container, on its host";
 const DELEGATE: &str = "run as root, or in a delegated group: `systemd-run --user --scope -p Delegate=yes belljar …`";

@@ -41,6 +41,12 @@ pub fn diagnose(host: &Host) -> BackendReport {
             assess::USER_NAMESPACES,
         ),
         tried(
+            "a way out by name (nf_tables)",
+            USER,
+            vec![map_self(), Step::BeginNetwork, Step::JoinNetwork, Step::OpenDoors { loopback: Vec::new() }],
+            assess::PACKET_FILTER,
+        ),
+        tried(
             "overlayfs in a user namespace",
             Namespaces { mount: true, ..USER },
             overlay_steps(),

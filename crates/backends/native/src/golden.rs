@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Access, Command, Files, Kept, Limits, Network, Origin, Place, Powers, Stack};
+use model::{
+    AUTHORITIES, Access, Command, Files, Gated, Held, JAVA_AUTHORITIES, Kept, Limits, Network, Origin, Place, Powers,
+    Stack, Wall,
+};
 
 use crate::assess::assess;
 use crate::groups::Placement;
 use crate::host::{Host, Identity};
 use crate::plan::{Mode, describe, plan};
+use crate::trust::Trust;
 
 fn powers() -> Powers {
     let place = |path: &str, access, origin, folder| Place { path: path.into(), access, folder, origin, owner: (0, 0) };
@@ -73,8 +77,29 @@ fn host() -> Host {
     }
 }
 
+/// As on a host that has some of them.
+fn trust(powers: &Powers) -> Trust {
+    let Network::Gated(Gated { reads: true, .. }) = &powers.network else { return Trust::default() };
+    Trust {
+        files: [AUTHORITIES, JAVA_AUTHORITIES].map(|path| (path.into(), b"trusted".to_vec())).to_vec(),
+        replaced: vec![
+            ("/etc/ssl/certs/ca-certificates.crt".into(), AUTHORITIES),
+            ("/etc/ssl/certs/java/cacerts".into(), JAVA_AUTHORITIES),
+            ("/opt/nobody-sees/cacerts".into(), JAVA_AUTHORITIES),
+            ("/srv/project/cacerts".into(), JAVA_AUTHORITIES),
+        ],
+        well_known: ["/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/bin/bundle.pem"]
+            .map(|path| (path.into(), AUTHORITIES))
+            .to_vec(),
+    }
+}
+
+fn gated(gated: Gated) -> Powers {
+    Powers { network: Network::Gated(gated), ..powers() }
+}
+
 fn text(powers: &Powers, host: &Host, mode: Mode) -> String {
-    let blueprint = plan(powers, &stacks(), host, mode).expect("it can be planned");
+    let blueprint = plan(powers, &stacks(), &trust(powers), host, mode).expect("it can be planned");
     let steps = describe(&blueprint, &powers.command);
     let steps: Vec<String> = steps.iter().map(|step| format!("{:<8} {}", step.by, step.does)).collect();
     let walls = assess(powers, host, mode);
@@ -118,7 +143,8 @@ fn root_over_layers() {
 
 #[test]
 fn without_namespaces_changes_are_not_silently_made_for_good_or_refused() {
-    let refused = plan(&layered(), &stacks(), &host(), Mode::Reduced).expect_err("nothing keeps changes apart");
+    let refused = plan(&layered(), &stacks(), &Trust::default(), &host(), Mode::Reduced)
+        .expect_err("nothing keeps changes apart");
     insta::assert_snapshot!(format!("{refused}; fix: {}", refused.fix()));
 }
 
@@ -134,16 +160,45 @@ fn a_terminal_and_an_older_kernel() {
     insta::assert_snapshot!(text(&powers, &Host { landlock: 2, ..host() }, Mode::Full));
 }
 
+#[test]
+fn a_way_out_that_is_not_read() {
+    let powers = gated(Gated { hosts: vec!["example.org:443".to_owned()], ..Gated::default() });
+    insta::assert_snapshot!(text(&powers, &host(), Mode::Full));
+}
+
+#[test]
+fn root_with_a_way_out_that_is_read() {
+    let powers = gated(Gated { loopback: vec![5432, 8080], reads: true, ..Gated::default() });
+    let host = Host { identity: Identity::Root { payload: 0x7000_002a }, ..host() };
+    insta::assert_snapshot!(text(&powers, &host, Mode::Full));
+}
+
+/// Without a namespace there would be no network at all, which is not what was granted.
+#[test]
+fn without_namespaces_there_is_no_way_out_and_none_is_promised() {
+    let powers = gated(Gated::default());
+    let refused = plan(&powers, &[], &Trust::default(), &host(), Mode::Reduced).expect_err("nothing leads to the gate");
+    let held = assess(&powers, &host(), Mode::Reduced);
+    let held = held.walls.iter().find(|holding| holding.wall == Wall::Network).map(|holding| &holding.held);
+    assert!(matches!(held, Some(Held::Not(_))), "{held:?}");
+    insta::assert_snapshot!(format!("{refused}; fix: {}", refused.fix()));
+}
+
 /// The order that keeps the host's own folders clean: nothing is made once anything is mounted.
 #[test]
 fn nothing_is_made_after_the_first_mount() {
-    let blueprint = plan(&layered(), &stacks(), &host(), Mode::Full).expect("it can be planned");
+    let blueprint = plan(&layered(), &stacks(), &Trust::default(), &host(), Mode::Full).expect("it can be planned");
     use guest::Step;
     let makes = |step: &Step| matches!(step, Step::Directory { .. } | Step::File { .. } | Step::Link { .. });
     let mounts = |step: &Step| {
         matches!(
             step,
-            Step::Bind { .. } | Step::Overlay { .. } | Step::Scratch { .. } | Step::Hide { .. } | Step::Proc { .. }
+            Step::Bind { .. }
+                | Step::Overlay { .. }
+                | Step::Scratch { .. }
+                | Step::Hide { .. }
+                | Step::Replace { .. }
+                | Step::Proc { .. }
         )
     };
     let first_mount = blueprint.steps.iter().position(mounts).expect("a plan mounts something");

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use guest::wire::{self, Report};
 use guest::{Orders, Payload, Step, Trial};
-use model::{Outlet, Powers, SetupFailure, Streams, Wall, Witness};
+use model::{Doors, Network, Outlet, Outside, Powers, SetupFailure, Streams, Wall, Witness};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -36,6 +36,8 @@ pub struct Raised {
     pub screen: Option<Box<dyn Outlet>>,
     /// Is told of every program that is started.
     pub witness: Option<Box<dyn Witness>>,
+    /// Takes what goes out to the network.
+    pub outside: Option<Box<dyn Outside>>,
     pub group: Option<Group>,
     pub pumps: Pumps,
     pub input: Input,
@@ -86,16 +88,21 @@ pub fn launch(
     let group = if early { make_group(blueprint.ceiling.as_ref(), host, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
-        let Streams { input, output, error, terminal, apart, witness, outside: _ } = streams;
+        let Streams { input, output, error, terminal, apart, witness, outside } = streams;
+        let outside = match (&powers.network, outside) {
+            (Network::Closed, _) => None,
+            (Network::Gated(_), Some(outside)) => Some(outside),
+            (Network::Gated(_), None) => return Err(nobody_outside()),
+        };
         let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error, apart);
         let pumps = pumps.map_err(cannot("make pipes"))?;
         let input = Input::prepare(powers.command.terminal, input).map_err(cannot("make pipes"))?;
         let payload = payload(powers).map_err(cannot("pass on the command"))?;
         let mask = signals::block_all().map_err(cannot("block signals"))?;
         let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
-        Ok((pumps, terminal, witness, input, payload, mask, signals))
+        Ok((pumps, terminal, witness, outside, input, payload, mask, signals))
     };
-    let (pumps, screen, witness, input, payload, mask, signals) = match ends() {
+    let (pumps, screen, witness, outside, input, payload, mask, signals) = match ends() {
         Ok(ends) => ends,
         Err(failed) => return Err(undo(group, failed)),
     };
@@ -146,6 +153,7 @@ pub fn launch(
         terminal: None,
         screen,
         witness,
+        outside,
         group,
         pumps,
         input,
@@ -164,6 +172,8 @@ pub fn launch(
         raised.group.as_ref().map_or(Ok(()), |group| open_doors(group, raised.wire.as_fd()))
     });
     let armed = armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names));
+    // Before the proof, in which the child waits for a word of ours: so nothing of the payload runs before somebody has them.
+    let armed = armed.and_then(|doors| hand_out(&mut raised, doors));
     match armed.and_then(|()| await_proof(&mut raised, &orders.trials)) {
         Ok(()) => Ok(raised),
         Err(failed) => Err(raised.abandon(failed)),
@@ -248,7 +258,7 @@ fn open_tree(tree: &Tree, owners: &mut Owners, alone: Alone) -> io::Result<Owned
 }
 
 /// Hears of every step until all walls are up.
-fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<(), SetupFailure> {
+fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<Doors, SetupFailure> {
     let lost = |why: String| of(Wall::Files, format!("the sandbox's first process was lost: {why}"));
     let mut before_its_last_words = true;
     loop {
@@ -263,7 +273,7 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
             Ok(Some((Report::Failed { step, errno }, _))) => {
                 return Err(step_failed(steps.get(step as usize), errno));
             }
-            Ok(Some((Report::Armed { filtered, terminal }, descriptors))) => {
+            Ok(Some((Report::Armed { filtered, terminal, doors }, descriptors))) => {
                 let mut descriptors = descriptors.into_iter();
                 raised.listener = if filtered { descriptors.next() } else { None };
                 raised.terminal = if terminal { descriptors.next() } else { None };
@@ -271,8 +281,12 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
                 if raised.listener.is_none() || terminal != raised.terminal.is_some() {
                     return Err(of(Wall::SystemCalls, "the call filter's listener did not arrive".to_owned()));
                 }
+                let opened: Vec<OwnedFd> = descriptors.collect();
+                if opened.len() != doors as usize {
+                    return Err(of(Wall::Network, "some doors to the network did not arrive".to_owned()));
+                }
                 raised.clock.lap("parent: wait until all walls are up");
-                return Ok(());
+                return Ok(sorted(opened));
             }
             Ok(Some((report, _))) => return Err(lost(format!("unexpected {report:?}"))),
             Ok(None) if raised.group.as_ref().is_some_and(|group| group.out_of_memory_kills() > 0) => {
@@ -286,6 +300,40 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
             Err(error) => return Err(lost(error.to_string())),
         }
     }
+}
+
+/// As the first process hands them out: streams, names and long names, for each version of the protocol.
+fn sorted(opened: Vec<OwnedFd>) -> Doors {
+    let mut doors = Doors::default();
+    let mut opened = opened.into_iter();
+    while let (Some(streams), Some(names), Some(long_names)) = (opened.next(), opened.next(), opened.next()) {
+        doors.streams.push(streams);
+        doors.names.push(names);
+        doors.long_names.push(long_names);
+    }
+    doors
+}
+
+/// Gives the doors to whoever stands outside. That there are some and nobody takes them, or the other way round, is no
+/// network as it was granted.
+fn hand_out(raised: &mut Raised, doors: Doors) -> Result<(), SetupFailure> {
+    let pid = raised.pid;
+    match (&mut raised.outside, doors.streams.is_empty()) {
+        (None, true) => return Ok(()),
+        (Some(outside), false) => {
+            outside
+                .takes(doors, pid)
+                .map_err(|trouble| of(Wall::Network, format!("the gate is not there: {trouble}")))?;
+        }
+        (None, false) => return Err(nobody_outside()),
+        (Some(_), true) => return Err(of(Wall::Network, "no door to the network was opened".to_owned())),
+    }
+    raised.clock.lap("parent: hand the doors out");
+    Ok(())
+}
+
+pub fn nobody_outside() -> SetupFailure {
+    failure(Some(Wall::Network), "nobody stands outside to take what goes out".to_owned(), "please report this")
 }
 
 /// Hears of every trial that was made inside, and answers the one that must be asked about.
@@ -428,12 +476,13 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         | Step::Scratch { .. }
         | Step::Overlay { .. }
         | Step::Hide { .. }
+        | Step::Replace { .. }
         | Step::Proc { .. }
         | Step::Terminals { .. }
         | Step::SealRoot
         | Step::ChangeRoot => Wall::Files,
         Step::Hostname(_) => Wall::Hostname,
-        Step::BeginNetwork | Step::JoinNetwork => Wall::Network,
+        Step::BeginNetwork | Step::JoinNetwork | Step::OpenDoors { .. } => Wall::Network,
         Step::NewSession | Step::OwnTerminal => Wall::Terminal,
         Step::NewKeyring | Step::ForbidInspection => Wall::Inheritance,
         Step::DropCapabilities { .. } | Step::ForbidNewPrivileges => Wall::Privileges,
@@ -445,6 +494,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
     let fix = match step {
         Step::Proc { .. } => "this looks like a container that masks /proc; start it with an unmasked one",
         Step::NewRoot { .. } | Step::KeepMountsPrivate | Step::MapSelf { .. } => crate::assess::USER_NAMESPACES,
+        Step::OpenDoors { .. } => crate::assess::PACKET_FILTER,
         Step::Bind { .. } => "check that the path exists, that you may read it, and that nobody replaces it meanwhile",
         _ => "see `belljar doctor`",
     };

@@ -18,13 +18,17 @@ mod plan;
 mod programs;
 mod supervise;
 mod terminal;
+mod trust;
 
 use std::cell::OnceCell;
 
-use model::{Backend, BackendReport, Enforcement, Grant, Plan, Sandbox, SetupFailure, Stack, Streams, Strength, Wall};
+use model::{
+    Backend, BackendReport, Enforcement, Grant, Network, Plan, Sandbox, SetupFailure, Stack, Streams, Strength, Wall,
+};
 
 use host::Host;
 use plan::Mode;
+use trust::Trust;
 
 /// What reads bytes that the guest chose. Not for use: for those who try it with all kinds of bytes.
 #[doc(hidden)]
@@ -66,8 +70,8 @@ impl Native {
         SetupFailure { fix, ..failure }
     }
 
-    fn blueprint(&self, grant: &Grant, stacks: &[Stack]) -> Result<plan::Blueprint, SetupFailure> {
-        plan::plan(grant.powers(), stacks, self.host(), self.mode(grant)).map_err(|error| SetupFailure {
+    fn blueprint(&self, grant: &Grant, stacks: &[Stack], trust: &Trust) -> Result<plan::Blueprint, SetupFailure> {
+        plan::plan(grant.powers(), stacks, trust, self.host(), self.mode(grant)).map_err(|error| SetupFailure {
             wall: None,
             message: error.to_string(),
             fix: error.fix().to_owned(),
@@ -90,7 +94,7 @@ impl Backend for Native {
     }
 
     fn plan(&self, grant: &Grant, stacks: &[Stack]) -> Result<Plan, SetupFailure> {
-        let blueprint = self.blueprint(grant, stacks)?;
+        let blueprint = self.blueprint(grant, stacks, &Trust::foreseen(grant.powers()))?;
         let powers = grant.powers();
         let lossy = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
         Ok(Plan {
@@ -115,8 +119,15 @@ impl Backend for Native {
         streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let raised = launch::launch(self.blueprint(grant, stacks)?, grant.powers(), self.host(), streams, trace)
-            .map_err(|failure| self.with_a_way_out(failure, grant))?;
+        // Before anything else is done: no files are asked of nobody.
+        let trust = match (&grant.powers().network, &streams.outside) {
+            (Network::Gated(_), Some(outside)) => Trust::look(grant.powers(), outside.files().to_vec()),
+            (Network::Gated(_), None) => return Err(launch::nobody_outside()),
+            (Network::Closed, _) => Trust::default(),
+        };
+        let raised =
+            launch::launch(self.blueprint(grant, stacks, &trust)?, grant.powers(), self.host(), streams, trace)
+                .map_err(|failure| self.with_a_way_out(failure, grant))?;
         Ok(Box::new(supervise::Supervised {
             raised,
             grant: grant.clone(),

@@ -18,6 +18,7 @@ use sys::process::Namespaces;
 use crate::calls;
 use crate::groups::{Ceiling, Placement};
 use crate::host::{Host, Identity};
+use crate::trust::Trust;
 
 /// Which walls can be raised at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub enum Unplannable {
     ZeroByte(PathBuf),
     #[error("there is no layer to keep changes to `{}` in", .0.display())]
     NoLayer(PathBuf),
+    #[error("without user namespaces, nothing leads what goes out to the gate")]
+    NoGate,
     #[error("changes to `{}` can't be kept apart without user namespaces", .0.display())]
     NoNamespaces(PathBuf),
 }
@@ -68,6 +71,7 @@ impl Unplannable {
         match self {
             Unplannable::ZeroByte(_) => "rename it",
             Unplannable::NoLayer(_) => "please report this",
+            Unplannable::NoGate => "see `belljar doctor`; or run it without a network (`--no-net`)",
             Unplannable::NoNamespaces(_) => {
                 "see `belljar doctor`; or let the command only read it (`--workspace-mode readonly`) or change it for good (`--workspace-mode direct`)"
             }
@@ -85,17 +89,25 @@ const OWN_IDENTITY: &str = ".belljar/boot_id";
 const BOOT_IDENTITY: &str = "proc/sys/kernel/random/boot_id";
 const NO_IDENTITY: &str = "00000000-0000-4000-8000-000000000000\n";
 
-pub fn plan(powers: &Powers, stacks: &[Stack], host: &Host, mode: Mode) -> Result<Blueprint, Unplannable> {
+/// The gate answers, whoever is asked; this saves programs from guessing.
+const NAME_SERVER: &str = "nameserver 127.0.0.1\noptions edns0\n";
+const NO_NAME_SERVER: &str = "# no network: no name server\n";
+
+pub fn plan(
+    powers: &Powers,
+    stacks: &[Stack],
+    trust: &Trust,
+    host: &Host,
+    mode: Mode,
+) -> Result<Blueprint, Unplannable> {
     match mode {
-        Mode::Full => full(powers, stacks, host),
+        Mode::Full => full(powers, stacks, trust, host),
         Mode::Reduced => reduced(powers, host),
     }
 }
 
-fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unplannable> {
+fn full(powers: &Powers, stacks: &[Stack], trust: &Trust, host: &Host) -> Result<Blueprint, Unplannable> {
     let Powers { command, files, environment: _, network, limits } = powers;
-    // Where there is a way out, `Step::OpenDoors` makes it. NOT BUILT YET.
-    let (Network::Closed | Network::Gated(_)) = network;
     let mut steps = Vec::new();
     let ceiling = ceiling(limits, &host.groups);
 
@@ -117,7 +129,9 @@ fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unp
     }
     steps.push(Step::KeepMountsPrivate);
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
-    let trees = root(&mut steps, files, stacks, command.terminal, host, inner)?;
+    let gated = matches!(network, Network::Gated(_));
+    let inside = Inside { terminal: command.terminal, gated, trust, inner };
+    let trees = root(&mut steps, files, stacks, &inside, host)?;
     steps.extend([Step::SealRoot, Step::ChangeRoot, Step::Hostname(text(HOSTNAME))]);
     if let Placement::Older { .. } = host.groups {
         // Late: they take the parent some time to make, and nothing of the payload's has run yet.
@@ -128,6 +142,10 @@ fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unp
     }
     // As late as possible, while we are still somebody to the namespace that owns it.
     steps.push(Step::JoinNetwork);
+    if let Network::Gated(gated) = network {
+        // While we may still change it.
+        steps.push(Step::OpenDoors { loopback: gated.loopback.clone() });
+    }
     steps.extend([
         Step::EnterUser {
             user: Mapping { inside: inner.0, outside: 0 },
@@ -166,7 +184,7 @@ fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unp
         (Wall::SystemCalls, Trial::ForbiddenCall),
         (Wall::Files, Trial::MakeFolder),
         (Wall::Processes, Trial::SeeParent),
-        (Wall::Network, Trial::ReachOut),
+        (Wall::Network, if gated { Trial::ReachPastGate } else { Trial::ReachOut }),
         (Wall::Privileges, Trial::HoldPower),
         (Wall::Terminal, Trial::OpenTerminal),
         (Wall::OpenFiles, Trial::OpenMore { than: limits.open_files }),
@@ -176,8 +194,11 @@ fn full(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unp
 
 fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, Unplannable> {
     let Powers { command, files, environment: _, network, limits } = powers;
-    // Where there is a way out, `Step::OpenDoors` makes it. NOT BUILT YET.
-    let (Network::Closed | Network::Gated(_)) = network;
+    match network {
+        Network::Closed => {}
+        // Nothing would lead there, and to have no network is not what was granted.
+        Network::Gated(_) => return Err(Unplannable::NoGate),
+    }
     let ceiling = ceiling(limits, &host.groups);
     let mut steps = Vec::new();
     if let Placement::Older { .. } = host.groups {
@@ -277,16 +298,26 @@ fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
     (!held && wanted < host.processors).then_some(wanted)
 }
 
+/// What a root depends on besides files.
+struct Inside<'a> {
+    terminal: bool,
+    /// Names can be asked for.
+    gated: bool,
+    trust: &'a Trust,
+    /// Who the payload is.
+    inner: (u32, u32),
+}
+
 /// The root, in two parts. First all that is ours, while nothing of the host's is mounted: so that no folder or
 /// file is ever made in one of the host's. Then the mounts, each over something that exists.
 fn root(
     steps: &mut Vec<Step>,
     files: &Files,
     stacks: &[Stack],
-    terminal: bool,
+    inside: &Inside<'_>,
     host: &Host,
-    inner: (u32, u32),
 ) -> Result<Vec<Tree>, Unplannable> {
+    let Inside { terminal, gated, trust, inner } = *inside;
     let Files { places, links, hidden, home, user_name } = files;
     let mut skeleton = Skeleton::default();
     let covered = |path: &Path| places.iter().any(|place| place.folder && is_below(path, &place.path));
@@ -311,10 +342,13 @@ fn root(
     for device in host.devices.iter().filter(wanted) {
         skeleton.file(device, 0o666, Vec::new())?;
     }
-    for (file, contents) in own_files(inner, home, user_name) {
+    for (file, contents) in own_files(inner, home, user_name, gated) {
         if !exists(Path::new(file)) {
             skeleton.file(Path::new(file), 0o644, contents.into_bytes())?;
         }
+    }
+    for (file, contents) in &trust.files {
+        skeleton.file(file, 0o444, contents.clone())?;
     }
     for place in places.iter().filter(|place| !covered(&place.path)) {
         if place.folder {
@@ -339,6 +373,14 @@ fn root(
             skeleton.link(Path::new(link), Path::new(target))?;
         }
     }
+    for (name, file) in &trust.well_known {
+        // Not where the host's files are, nor over a link to them: those are replaced, if there are any.
+        let led = links.iter().any(|(link, _)| is_within(name, link));
+        let around = places.iter().any(|place| is_below(&place.path, name));
+        if !exists(name) && !led && !around {
+            skeleton.link(name, Path::new(file))?;
+        }
+    }
     skeleton.file(&Path::new("/").join(EMPTY_FILE), 0o444, Vec::new())?;
     skeleton.file(&Path::new("/").join(OWN_IDENTITY), 0o444, NO_IDENTITY.as_bytes().to_vec())?;
     if hidden.iter().any(|(_, folder)| *folder) {
@@ -354,12 +396,21 @@ fn root(
         /// away, and the protected name with it.
         Pin,
         Hide(bool),
+        Replace(&'static str),
     }
     let pins = pins(places, hidden);
     let mut mounts: Vec<(&Path, Mount<'_>)> = scratch.iter().map(|(path, _)| (*path, Mount::Scratch)).collect();
     mounts.extend(places.iter().map(|place| (place.path.as_path(), Mount::Place(place))));
     mounts.extend(hidden.iter().map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))));
     mounts.extend(pins.iter().map(|path| (path.as_path(), Mount::Pin)));
+    // After the place of the same path, if a file was granted by itself: the order of equals stays.
+    let replaced = trust.replaced.iter().filter(|(path, _)| {
+        let seen = places.iter().rev().find(|place| is_within(path, &place.path));
+        let hidden = hidden.iter().any(|(hidden, _)| is_within(path, hidden));
+        // In a layer it may be gone.
+        seen.is_some_and(|place| place.access == Access::Read) && !hidden
+    });
+    mounts.extend(replaced.map(|(path, by)| (path.as_path(), Mount::Replace(by))));
     mounts.sort_by_key(|(path, _)| path.as_os_str());
 
     let mut trees = Vec::new();
@@ -371,6 +422,10 @@ fn root(
             Mount::Hide(folder) => {
                 let cover = text(if folder { EMPTY_FOLDER } else { EMPTY_FILE });
                 mounted.push(Step::Hide { path: Way::Careful(relative(target)?), cover });
+            }
+            Mount::Replace(by) => {
+                let by = relative(Path::new(by))?;
+                mounted.push(Step::Replace { path: Way::Careful(relative(target)?), by });
             }
             Mount::Place(place) => {
                 let owner = match place.origin {
@@ -496,7 +551,7 @@ fn source(host: &Host, trees: &mut Vec<Tree>, from: Way, attributes: Attributes,
 }
 
 /// Files of /etc that say who and where one is; the host's would say too much.
-fn own_files((user, group): (u32, u32), home: &Path, user_name: &str) -> [(&'static str, String); 6] {
+fn own_files((user, group): (u32, u32), home: &Path, user_name: &str, gated: bool) -> [(&'static str, String); 6] {
     let home = home.display();
     [
         (
@@ -514,7 +569,7 @@ fn own_files((user, group): (u32, u32), home: &Path, user_name: &str) -> [(&'sta
             "/etc/nsswitch.conf",
             "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n".to_owned(),
         ),
-        ("/etc/resolv.conf", "# no network: no name server\n".to_owned()),
+        ("/etc/resolv.conf", if gated { NAME_SERVER } else { NO_NAME_SERVER }.to_owned()),
     ]
 }
 

@@ -177,6 +177,8 @@ struct Watch {
     ended: Option<Ended>,
     start_failure: Option<(Stage, i32)>,
     overrun: Option<Overrun>,
+    /// Nobody takes what goes out any more. Nothing opens by that: the sockets that it leads to are gone as well.
+    shut: bool,
 }
 
 impl Watch {
@@ -200,6 +202,7 @@ impl Watch {
             ended: None,
             start_failure: None,
             overrun: None,
+            shut: false,
         }
     }
 
@@ -245,6 +248,7 @@ impl Watch {
             {
                 self.pass_on(signal)?;
             }
+            self.shut |= ready.outside;
             if ready.wire && self.hear()? {
                 return Ok(());
             }
@@ -278,6 +282,8 @@ impl Watch {
     fn wait_for_something(&self, now: Instant) -> io::Result<Ready> {
         let mut sources: Vec<(What, BorrowedFd<'_>)> =
             vec![(What::Wire, self.raised.wire.as_fd()), (What::Signal, self.raised.signals.as_fd())];
+        let outside = self.raised.outside.iter().filter(|_| !self.shut);
+        sources.extend(outside.map(|outside| (What::Outside, outside.gone())));
         sources.extend(self.raised.listener.iter().map(|listener| (What::Refused, listener.as_fd())));
         sources.extend(
             self.raised.pumps.wanted().map(|(pump, out)| (if out { What::OutputTo } else { What::Output }, pump)),
@@ -319,6 +325,7 @@ impl Watch {
                 .iter()
                 .zip(&list)
                 .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
+            outside: is_ready(What::Outside),
             input: is_ready(What::Input) || is_ready(What::InputTo),
             output: is_ready(What::Output) || is_ready(What::OutputTo),
             terminal: is_ready(What::Terminal) || is_ready(What::TerminalTo),
@@ -396,6 +403,7 @@ enum What {
     Wire,
     Signal,
     Refused,
+    Outside,
     Input,
     InputTo,
     Output,
@@ -408,6 +416,7 @@ struct Ready {
     wire: bool,
     signal: bool,
     refused: bool,
+    outside: bool,
     input: bool,
     output: bool,
     terminal: bool,
