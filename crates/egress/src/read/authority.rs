@@ -73,11 +73,14 @@ impl Authority {
     pub fn new() -> Result<Authority> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut parameters = CertificateParams::default();
-        parameters.distinguished_name.push(DnType::CommonName, "belljar, for one sandbox");
+        // Each has a name of its own: of two with the same, programs try the wrong one and give up.
+        let serial = serial(&provider)?;
+        let shown: String = serial.to_bytes().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        parameters.distinguished_name.push(DnType::CommonName, format!("belljar, for the sandbox {shown}"));
         parameters.distinguished_name.push(DnType::OrganizationName, "belljar");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        parameters.serial_number = Some(serial(&provider)?);
+        parameters.serial_number = Some(serial);
         holds(&mut parameters, AUTHORITY_HOLDS)?;
         let own = Wiped::new()?;
         let certificate = parameters.self_signed(&own).map_err(setup)?;
@@ -133,7 +136,7 @@ impl Authority {
         Ok(configuration)
     }
 
-    fn vouches_for(&self, host: &Host) -> Result<CertifiedKey> {
+    pub(super) fn vouches_for(&self, host: &Host) -> Result<CertifiedKey> {
         let mut parameters = CertificateParams::default();
         parameters.subject_alt_names = vec![match host {
             Host::Name(name) => SanType::DnsName(name.as_str().try_into().map_err(setup)?),
@@ -210,7 +213,7 @@ fn holds(parameters: &mut CertificateParams, how_long: Duration) -> Result<()> {
     Ok(())
 }
 
-fn written(certificate: &[u8]) -> String {
+pub(super) fn written(certificate: &[u8]) -> String {
     let text = STANDARD.encode(certificate);
     let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
     for start in (0..text.len()).step_by(64) {
