@@ -89,7 +89,8 @@ impl Reader {
         upstream: TcpStream,
     ) -> io::Result<()> {
         quick(&client, &upstream)?;
-        let record = |rule: &str, why: String| relay::unreadable(session, &passage, rule, why).map_err(io::Error::other);
+        let record =
+            |rule: &str, why: String| relay::unreadable(session, &passage, rule, why).map_err(io::Error::other);
         let Some(authority) = &self.authority else {
             record("egress.authority", "it is to be read, and there is no authority for that".to_owned())?;
             return Err(io::ErrorKind::PermissionDenied.into());

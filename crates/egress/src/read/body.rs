@@ -89,7 +89,9 @@ impl Outgoing {
                     return Poll::Ready(Some(self.stop(NetworkDeed::Request, 400, "egress.http", why, None)));
                 }
                 let look = self.look.as_mut();
-                look.and_then(|look| trailers.values().find_map(|value| Scan::new(&look.secrets).finds(value.as_bytes())))
+                look.and_then(|look| {
+                    trailers.values().find_map(|value| Scan::new(&look.secrets).finds(value.as_bytes()))
+                })
             }
             _ => None,
         };
@@ -112,13 +114,8 @@ impl Outgoing {
     ) -> Result<Frame<Bytes>, Cut> {
         self.rest = None;
         self.first.clear();
-        let event = NetworkEvent {
-            denied: true,
-            rule: rule.to_owned(),
-            why: why.clone(),
-            secret,
-            ..self.exchange.event(what)
-        };
+        let event =
+            NetworkEvent { denied: true, rule: rule.to_owned(), why: why.clone(), secret, ..self.exchange.event(what) };
         // It goes no further, whether that can be written down or not.
         drop(self.exchange.session.record(&event));
         self.exchange.stops(Stopped { status, why, rule: rule.to_owned() });

@@ -36,7 +36,13 @@ pub struct Stopped {
 }
 
 impl Exchange {
-    pub fn new(session: Rc<Session>, passage: Rc<Passage>, watch: Option<Arc<Watch>>, method: &str, path: &str) -> Exchange {
+    pub fn new(
+        session: Rc<Session>,
+        passage: Rc<Passage>,
+        watch: Option<Arc<Watch>>,
+        method: &str,
+        path: &str,
+    ) -> Exchange {
         Exchange {
             session,
             passage,

@@ -11,8 +11,8 @@ mod host;
 
 use model::Endpoint;
 
-pub(super) use {head::may_trail, host::is_host};
 use {chunks::Chunks, head::Follows};
+pub(super) use {head::may_trail, host::is_host};
 
 /// Headers of a request, at most.
 pub(super) const MOST_HEADERS: usize = 100;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::{http1, http2};
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, IF_RANGE, RANGE, TE,
-    TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, IF_RANGE,
+    RANGE, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
@@ -39,8 +39,13 @@ const SHOWN_WAITS: Duration = Duration::from_secs(2);
 const TUNNEL: usize = 32 << 10;
 
 const HOP_BY_HOP: [HeaderName; 7] = [
-    CONNECTION, EXPECT, HeaderName::from_static("keep-alive"), HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("proxy-authorization"), HeaderName::from_static("http2-settings"), UPGRADE,
+    CONNECTION,
+    EXPECT,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("proxy-authorization"),
+    HeaderName::from_static("http2-settings"),
+    UPGRADE,
 ];
 
 /// One connection of a client, with its one to the server.
@@ -391,7 +396,9 @@ impl Relay {
             };
             let empty = body.is_end_stream() || *method == Method::HEAD || switched;
             if !empty && is_encoded(&parts.headers) {
-                return Ok(say::broken("what came back is compressed, and can't be searched for the secret that was added"));
+                return Ok(say::broken(
+                    "what came back is compressed, and can't be searched for the secret that was added",
+                ));
             }
             conceal_headers(&looks, &mut parts.headers);
             // The server's own words for its status are not needed by anybody.
@@ -437,12 +444,15 @@ impl Relay {
 
     fn denied(&self, exchange: &Exchange, judgement: &Judgement) -> Result<Response<Answer>, Ended> {
         let Some(reason) = judgement.reasons.first() else {
-            return self.secret_denied(exchange, Denial {
-                rule: "egress.default".to_owned(),
-                why: "nothing allows it".to_owned(),
-                grant: String::new(),
-                secret: None,
-            });
+            return self.secret_denied(
+                exchange,
+                Denial {
+                    rule: "egress.default".to_owned(),
+                    why: "nothing allows it".to_owned(),
+                    grant: String::new(),
+                    secret: None,
+                },
+            );
         };
         let event = NetworkEvent {
             denied: true,

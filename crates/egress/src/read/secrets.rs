@@ -35,15 +35,15 @@ impl std::fmt::Debug for SecretValue {
 const CREDENTIALS: &[&str] = &[
     "authorization", "x-api-key", "api-key", "apikey", "x-apikey", "x-auth-token", "x-access-token", "x-token",
     "private-token", "job-token", "deploy-token", "x-goog-api-key", "x-amz-security-token", "x-session-token",
-    "x-github-token", "x-gitlab-token", "x-vault-token", "x-figma-token", "x-authorization", "x-api-token", "x-auth-key",
-    "dd-api-key", "dd-application-key", "x-functions-key", "ocp-apim-subscription-key", "x-rapidapi-key",
+    "x-github-token", "x-gitlab-token", "x-vault-token", "x-figma-token", "x-authorization", "x-api-token",
+    "x-auth-key", "dd-api-key", "dd-application-key", "x-functions-key", "ocp-apim-subscription-key", "x-rapidapi-key",
 ];
 /// The same in a query.
 const CREDENTIALS_IN_QUERY: &[&str] = &[
     "access_token", "accesstoken", "api_key", "apikey", "api-key", "api_token", "key", "token", "auth", "auth_token",
-    "authorization", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-amz-credential", "x-goog-signature",
-    "x-goog-credential", "awsaccesskeyid", "googleaccessid", "private_token", "job_token", "client_secret", "password",
-    "oauth_token", "id_token", "secret", "subscription-key", "code",
+    "authorization", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-amz-credential",
+    "x-goog-signature", "x-goog-credential", "awsaccesskeyid", "googleaccessid", "private_token", "job_token",
+    "client_secret", "password", "oauth_token", "id_token", "secret", "subscription-key", "code",
 ];
 
 /// All of a connection, with what was said to each: it goes to one place.
@@ -79,7 +79,9 @@ impl Keys<'_> {
         }
         let mut plan = Plan::default();
         for (number, secret) in self.secrets.iter().enumerate() {
-            if contains(path.as_bytes(), &secret.stand_in) || contains(path.as_bytes(), &percent_encoded(&secret.stand_in)) {
+            if contains(path.as_bytes(), &secret.stand_in)
+                || contains(path.as_bytes(), &percent_encoded(&secret.stand_in))
+            {
                 return Err(self.misplaced(secret, "the path"));
             }
             let in_headers = headers.iter().any(|(name, value)| name != COOKIE && in_header(value.as_bytes(), secret));
@@ -91,9 +93,11 @@ impl Keys<'_> {
         if self.is_guarded() {
             self.no_other_credential(headers, query)?;
             plan.strip_cookies = true;
-        } else if let Some(secret) = self.secrets.iter().find(|secret| {
-            headers.get_all(COOKIE).iter().any(|value| contains(value.as_bytes(), &secret.stand_in))
-        }) {
+        } else if let Some(secret) = self
+            .secrets
+            .iter()
+            .find(|secret| headers.get_all(COOKIE).iter().any(|value| contains(value.as_bytes(), &secret.stand_in)))
+        {
             return Err(self.misplaced(secret, "a cookie"));
         }
         Ok(plan)
@@ -125,7 +129,10 @@ impl Keys<'_> {
     pub fn misplaced(&self, secret: &SecretValue, place: &str) -> Denial {
         Denial {
             rule: "secret.place".to_owned(),
-            why: format!("what stands for the secret `{}` is in {place} of the request; it is added to headers and queries only", secret.name),
+            why: format!(
+                "what stands for the secret `{}` is in {place} of the request; it is added to headers and queries only",
+                secret.name
+            ),
             grant: "send it in a header".to_owned(),
             secret: Some(secret.name.clone()),
         }
@@ -335,7 +342,6 @@ impl Scan {
         None
     }
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -342,7 +342,11 @@ async fn gate(setting: Setting, roots: &TestRoots, porter: TestPorter, upstream:
 }
 
 impl Gate {
-    async fn connect_as(&self, name: &str, protocols: &[&str]) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    async fn connect_as(
+        &self,
+        name: &str,
+        protocols: &[&str],
+    ) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let name = ServerName::try_from(name.to_owned()).unwrap();

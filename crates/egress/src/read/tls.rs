@@ -81,8 +81,7 @@ impl Hello {
         upstream: TcpStream,
     ) -> Result<(client::TlsStream<TcpStream>, Protocol), String> {
         let mut trust = trust.clone();
-        trust.alpn_protocols =
-            self.offers.iter().filter_map(|protocol| protocol.name()).map(<[u8]>::to_vec).collect();
+        trust.alpn_protocols = self.offers.iter().filter_map(|protocol| protocol.name()).map(<[u8]>::to_vec).collect();
         let name = match &endpoint.host {
             Host::Name(name) => {
                 let name = DnsName::try_from(name.as_str().to_owned()).map_err(|error| error.to_string())?;

@@ -16,7 +16,8 @@ enum State {
     Data(u64),
     /// The line end after data.
     After,
-    Trailers,
+    /// And how long the line before them is, which goes through with them.
+    Trailers(usize),
     Over,
 }
 
@@ -46,7 +47,10 @@ impl Chunks {
                 }
                 Ok(1)
             }
-            State::Trailers => self.trailers(bytes[0], out).map(|()| 1),
+            State::Trailers(before) => {
+                let before = *before;
+                self.trailers(bytes[0], before, out).map(|()| 1)
+            }
             State::Over => Ok(0),
         }
     }
@@ -70,7 +74,7 @@ impl Chunks {
 
     pub fn way_out(&self) -> &'static [u8] {
         match self.state {
-            State::Size | State::Trailers => b"0\r\n\r\n",
+            State::Size | State::Trailers(_) => b"0\r\n\r\n",
             State::After => b"\r\n0\r\n\r\n",
             // Nothing is refused in there.
             State::Data(_) | State::Over => b"",
@@ -88,12 +92,11 @@ impl Chunks {
             b'\n' => {
                 let text = std::str::from_utf8(&self.line[..digits]).map_err(|_| odd)?;
                 let size = u64::from_str_radix(text, 16).map_err(|_| odd)?;
+                self.line.push(byte);
                 if size == 0 {
                     // Goes through with the trailers: a body whose trailers are bad has not ended.
-                    self.line = b"0\r\n".to_vec();
-                    self.state = State::Trailers;
+                    self.state = State::Trailers(self.line.len());
                 } else {
-                    self.line.push(byte);
                     out.append(&mut self.line);
                     self.state = State::Data(size);
                 }
@@ -106,7 +109,7 @@ impl Chunks {
         Ok(())
     }
 
-    fn trailers(&mut self, byte: u8, out: &mut Vec<u8>) -> Result<(), Violation> {
+    fn trailers(&mut self, byte: u8, before_them: usize, out: &mut Vec<u8>) -> Result<(), Violation> {
         let before = self.line.last().copied();
         let returned = before == Some(b'\r');
         if (byte == b'\n') != returned || (byte < b' ' && !matches!(byte, b'\r' | b'\n' | b'\t')) || byte == 0x7f {
@@ -117,7 +120,7 @@ impl Chunks {
         }
         self.line.push(byte);
         if self.line.ends_with(b"\r\n\r\n") {
-            head::trailers(&self.line[3..])?;
+            head::trailers(&self.line[before_them..])?;
             out.append(&mut self.line);
             self.state = State::Over;
         }

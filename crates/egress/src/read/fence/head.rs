@@ -16,8 +16,8 @@ pub enum Follows {
 
 /// Nobody needs these after a body, and each changes what was decided before it.
 const NOT_IN_TRAILERS: &[&str] = &[
-    "host", "content-length", "transfer-encoding", "content-encoding", "content-type", "content-range", "trailer", "te",
-    "connection", "upgrade", "expect", "authorization", "proxy-authorization", "cookie", "range", "max-forwards",
+    "host", "content-length", "transfer-encoding", "content-encoding", "content-type", "content-range", "trailer",
+    "te", "connection", "upgrade", "expect", "authorization", "proxy-authorization", "cookie", "range", "max-forwards",
 ];
 
 /// `head` ends with an empty line, all lines end with CRLF, and it has no other controls than tabs.

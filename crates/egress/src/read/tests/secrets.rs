@@ -37,7 +37,8 @@ fn a_secret_is_added_in_header_query_and_basic() {
             (basic(&format!("git:{STAND_IN}")), basic(&format!("git:{VALUE}"))),
             (basic(&format!("{STAND_IN}:")), basic(&format!("{VALUE}:"))),
         ] {
-            let request = Request::get("/").header("authorization", given).header("cookie", "a=b").header("range", "bytes=0-1");
+            let request =
+                Request::get("/").header("authorization", given).header("cookie", "a=b").header("range", "bytes=0-1");
             let (status, ..) = gate.get(request).await;
             assert_eq!(status, 200);
             assert_eq!(seen.header("authorization").unwrap(), sent);
@@ -52,7 +53,10 @@ fn a_secret_is_added_in_header_query_and_basic() {
         assert_eq!(gate.get(Request::get("/").header("accept-encoding", "gzip")).await.0, 200);
         assert_eq!(seen.header("accept-encoding").unwrap(), "gzip");
         let deeds = gate.porter.deeds();
-        assert_eq!(deeds[..3], [(NetworkDeed::Request, false), (NetworkDeed::Secret, false), (NetworkDeed::Answer, false)]);
+        assert_eq!(
+            deeds[..3],
+            [(NetworkDeed::Request, false), (NetworkDeed::Secret, false), (NetworkDeed::Answer, false)]
+        );
         assert_eq!(gate.session.traffic().secrets, ["token"]);
         no_value_in(&gate);
     });

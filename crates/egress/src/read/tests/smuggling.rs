@@ -6,7 +6,8 @@ const FINE: &str = "GET /fine HTTP/1.1\r\nHost: api.example.org\r\n\r\n";
 
 #[test]
 fn what_two_could_read_in_two_ways_is_refused_and_the_server_sees_nothing_of_it() {
-    let post = |headers: &str, body: &str| format!("POST /x HTTP/1.1\r\nHost: api.example.org\r\n{headers}\r\n\r\n{body}");
+    let post =
+        |headers: &str, body: &str| format!("POST /x HTTP/1.1\r\nHost: api.example.org\r\n{headers}\r\n\r\n{body}");
     let get = |line: &str| format!("{line}\r\nHost: api.example.org\r\n\r\n");
     let smuggled = "GET /evil HTTP/1.1\r\nHost: api.example.org\r\n\r\n";
     let corpus: Vec<(&str, String)> = vec![
@@ -29,7 +30,10 @@ fn what_two_could_read_in_two_ways_is_refused_and_the_server_sees_nothing_of_it(
         ("TE before the colon", post("Transfer-Encoding : chunked", "0\r\n\r\n")),
         ("TE folded", post("Transfer-Encoding:\r\n chunked", "0\r\n\r\n")),
         ("TE identity", post("Transfer-Encoding: identity", smuggled)),
-        ("TE in 1.0", "POST / HTTP/1.0\r\nHost: api.example.org\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_owned()),
+        (
+            "TE in 1.0",
+            "POST / HTTP/1.0\r\nHost: api.example.org\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_owned(),
+        ),
         ("X: and TE behind a bare LF", post("X: a\nTransfer-Encoding: chunked", "0\r\n\r\n")),
         ("bare LF in the first line", "GET / HTTP/1.1\nHost: api.example.org\r\n\r\n".to_owned()),
         ("bare LF at the end", "GET / HTTP/1.1\r\nHost: api.example.org\n\n".to_owned()),
@@ -86,7 +90,10 @@ fn what_two_could_read_in_two_ways_is_refused_and_the_server_sees_nothing_of_it(
         ("a size with a sign", post("Transfer-Encoding: chunked", "+1\r\na\r\n0\r\n\r\n")),
         ("a size with 0x", post("Transfer-Encoding: chunked", "0x1\r\na\r\n0\r\n\r\n")),
         ("a size with a space", post("Transfer-Encoding: chunked", "1 \r\na\r\n0\r\n\r\n")),
-        ("a size without an end", post("Transfer-Encoding: chunked", &format!("{}1\r\na\r\n0\r\n\r\n", "0".repeat(17)))),
+        (
+            "a size without an end",
+            post("Transfer-Encoding: chunked", &format!("{}1\r\na\r\n0\r\n\r\n", "0".repeat(17))),
+        ),
         ("a chunk that is longer", post("Transfer-Encoding: chunked", "1\r\nab\r\n0\r\n\r\n")),
         ("a chunk that ends with LF", post("Transfer-Encoding: chunked", "1\r\na\n0\r\n\r\n")),
         ("a size that ends with LF", post("Transfer-Encoding: chunked", "1\na\r\n0\r\n\r\n")),
@@ -187,7 +194,8 @@ fn a_head_that_takes_too_long_is_refused_and_an_idle_connection_is_closed() {
     run(async {
         let roots = TestRoots::new();
         let upstream = server(None, Seen::default().service()).await;
-        let limits = ReadLimits { head: Duration::from_millis(50), idle: Duration::from_millis(150), ..ReadLimits::default() };
+        let limits =
+            ReadLimits { head: Duration::from_millis(50), idle: Duration::from_millis(150), ..ReadLimits::default() };
         let gate = gate(Setting { limits, ..Setting::plain() }, &roots, TestPorter::new(allow), upstream).await;
         let said = gate.raw(b"GET / HTTP/1.1\r\nHost: api.exa").await;
         assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("takes too long"), "{said}");

@@ -73,7 +73,11 @@ fn reading_costs_little() {
         let added = small[1].saturating_sub(small[0]);
         let message = format!(
             "a request: {:?} direct, {:?} read, {added:?} more; MB/s: {:.0} direct, {:.0} read ({:.0} %)",
-            small[0], small[1], large[0], large[1], 100.0 * large[1] / large[0]
+            small[0],
+            small[1],
+            large[0],
+            large[1],
+            100.0 * large[1] / large[0]
         );
         std::fs::write(std::env::temp_dir().join("belljar-read-speed"), &message).unwrap();
         assert!(added < Duration::from_micros(200), "{message}");

@@ -226,7 +226,9 @@ fn a_web_socket_passes_and_only_if_the_server_agrees() {
         let upstream = server(Some(roots.server(NAME, &[])), service).await;
         let gate = gate(Setting::tls(), &roots, TestPorter::new(allow), upstream).await;
         let wish = |path: &str| {
-            format!("GET {path} HTTP/1.1\r\nHost: {NAME}\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            format!(
+                "GET {path} HTTP/1.1\r\nHost: {NAME}\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n"
+            )
         };
         let mut stream = gate.connect(&[]).await;
         // Said before the answer: it waits for it.

@@ -32,9 +32,8 @@ fn a_server_that_cannot_prove_who_it_is_gets_nothing_and_the_client_hears_why() 
             let (status, _, body) = gate.get(Request::get("/")).await;
             assert_eq!(status, 502);
             assert!(body.contains("did not prove who it is") && body.lines().count() == 1, "{body}");
-            let answer = gate.http2().await.send_request(
-                Request::get(format!("https://{NAME}/")).body(full("")).unwrap(),
-            );
+            let answer =
+                gate.http2().await.send_request(Request::get(format!("https://{NAME}/")).body(full("")).unwrap());
             assert_eq!(answer.await.unwrap().status(), 502);
             assert_eq!(gate.porter.denied()[0].rule, "egress.tls");
         }
@@ -67,7 +66,9 @@ fn an_address_is_vouched_for_as_one_and_has_no_name() {
         let upstream = server(Some(roots.server("127.0.0.1", &[])), seen.service()).await;
         let endpoint = Endpoint { host: Host::Address("127.0.0.1".parse().unwrap()), port: 8443 };
         let gate = gate(Setting { endpoint, ..Setting::tls() }, &roots, TestPorter::new(allow), upstream).await;
-        for (host, status) in [("127.0.0.1:8443", 200), ("127.0.0.1", 200), ("127.1", 400), ("localhost", 400), ("0x7f.1", 400)] {
+        for (host, status) in
+            [("127.0.0.1:8443", 200), ("127.0.0.1", 200), ("127.1", 400), ("localhost", 400), ("0x7f.1", 400)]
+        {
             let mut stream = gate.connect_as("127.0.0.1", &[]).await.unwrap();
             stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
             assert!(all(&mut stream).await.starts_with(&format!("HTTP/1.1 {status} ")), "{host}");
@@ -116,7 +117,10 @@ fn openssl_and_java_read_what_programs_inside_are_given() {
     if let Some(text) = said("openssl", &["verify", "-x509_strict", "-CAfile", "bundle.pem", "own.pem"]) {
         assert!(text.contains("OK"), "{text}");
     }
-    let words = ["verify", "-x509_strict", "-verify_hostname", NAME, "-purpose", "sslserver", "-CAfile", "bundle.pem", "leaf.pem"];
+    let words = [
+        "verify", "-x509_strict", "-verify_hostname", NAME, "-purpose", "sslserver", "-CAfile", "bundle.pem",
+        "leaf.pem",
+    ];
     if let Some(text) = said("openssl", &words) {
         assert!(text.contains("OK"), "{text}");
     }
