@@ -41,8 +41,11 @@ pub struct Authority {
     key: Wiped,
     signs: Arc<dyn SigningKey>,
     provider: Arc<CryptoProvider>,
-    made: RefCell<HashMap<(Host, Protocol), (Instant, Arc<ServerConfig>)>>,
+    made: RefCell<HashMap<(Host, Protocol), Made>>,
 }
+
+/// When, and what.
+type Made = (Instant, Arc<ServerConfig>);
 
 /// What is spoken over TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

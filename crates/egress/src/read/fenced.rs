@@ -143,10 +143,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Fenced<S> {
                 return Poll::Ready(Ok(()));
             }
             if this.fence.is_closed() {
-                // Not an end: the parser would drop the answer that it owes.
-                if this.throw_away(context)?.is_ready() {
-                    return Poll::Pending;
-                }
+                // Not an end, however this one ends: the parser would drop the answer that it owes.
+                drop(this.throw_away(context));
                 return Poll::Pending;
             }
             if this.fence.is_held() {

@@ -554,7 +554,7 @@ fn is_encoded(headers: &HeaderMap) -> bool {
     other(CONTENT_ENCODING, "identity") || other(TRANSFER_ENCODING, "chunked")
 }
 
-/// Both speak something else now. Nobody reads it.
+/// Both speak something else now. Nobody reads it: neither what stands for a secret nor its value is looked for in there.
 async fn tunnel(client: hyper::upgrade::OnUpgrade, server: hyper::upgrade::OnUpgrade, exchange: Rc<Exchange>) {
     let (Ok(client), Ok(server)) = tokio::join!(client, server) else { return };
     let mut client = hyper_util::rt::TokioIo::new(client);

@@ -1,6 +1,6 @@
 //! Clients, servers and a porter for tests: real TLS over loopback, nothing else.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "tests")]
 
 mod requests;
 mod secrets;

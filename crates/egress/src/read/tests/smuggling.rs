@@ -172,7 +172,8 @@ fn a_body_that_breaks_ends_the_request_at_the_server_too() {
         let service: Service = Rc::new(move |request| {
             let seen = seen.clone();
             Box::pin(async move {
-                seen.borrow_mut().push(request.into_body().collect().await.is_ok());
+                let whole = request.into_body().collect().await.is_ok();
+                seen.borrow_mut().push(whole);
                 Response::new(full("ok"))
             })
         });

@@ -42,7 +42,6 @@ fn an_event_arrives_while_its_answer_is_still_open() {
                 Box::pin(async move {
                     let mut told = told.borrow_mut().take().unwrap();
                     let events = std::future::poll_fn(move |context| told.poll_recv(context));
-                    let _ = &events;
                     let (sender, body) = Channel::new();
                     spawn_local(async move {
                         let mut events = events;
