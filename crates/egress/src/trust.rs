@@ -19,6 +19,18 @@ pub enum Trust {
     File(PathBuf),
 }
 
+/// Their certificates, for programs inside that are to believe the same.
+pub fn roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>> {
+    match trust {
+        Trust::Host => Ok(rustls_native_certs::load_native_certs().certs),
+        Trust::File(path) => {
+            let bytes = std::fs::read(path).map_err(|source| Error::File { path: path.clone(), source })?;
+            let bad = |why: String| Error::Bad { path: path.clone(), what: "file of certificates (PEM)", why };
+            CertificateDer::pem_slice_iter(&bytes).map(|read| read.map_err(|error| bad(error.to_string()))).collect()
+        }
+    }
+}
+
 pub(crate) fn configuration(trust: &Trust) -> Result<Arc<ClientConfig>> {
     let roots = match trust {
         Trust::Host => of_the_host()?,

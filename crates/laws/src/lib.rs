@@ -8,6 +8,7 @@ mod cedar;
 mod code;
 mod denials;
 mod exports;
+mod fence;
 mod filter;
 mod layers;
 mod ledger;
@@ -35,6 +36,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("code", code::law),
     ("denials", denials::law),
     ("exports", exports::law),
+    ("fence", fence::law),
     ("filter", filter::law),
     ("layers", layers::law),
     ("ledger", ledger::law),

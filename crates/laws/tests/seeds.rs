@@ -46,6 +46,11 @@ fn every_entry_has_a_form_in_each_format_and_none_ends_a_line() {
 }
 
 #[test]
+fn nothing_that_two_could_read_in_two_ways_passes_the_fence() {
+    holds("fence");
+}
+
+#[test]
 fn a_program_says_what_its_rules_say() {
     holds("filter");
 }

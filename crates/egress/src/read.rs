@@ -1,0 +1,148 @@
+//! The reader: takes part in what a client and a server say to each other, so that each request can be judged.
+//!
+//! It never changes the protocol between the two: what one chose the other gets, and so streams, events, web sockets and
+//! trailers pass as they come. What is judged is what is sent; whatever could be read in two ways is not sent at all.
+
+mod authority;
+mod body;
+mod conceal;
+mod exchange;
+mod fence;
+mod fenced;
+mod http1;
+mod http2;
+mod java;
+mod path;
+mod relay;
+mod say;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod watch;
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+
+use self::authority::Protocol;
+use self::http1::Exchanges;
+use self::tls::{Begun, Hello, Unheard};
+use crate::error::Result;
+use crate::gate::passage::Passage;
+use crate::gate::session::Session;
+use crate::trust::{self, Trust};
+
+pub use self::authority::Authority;
+pub use self::fence::{Fence, Violation};
+pub use self::secrets::SecretValue;
+
+/// For how long somebody is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// To agree on TLS, with either side.
+    pub hello: Duration,
+    /// For the head of a request, from its first byte on.
+    pub head: Duration,
+    /// Between requests.
+    pub idle: Duration,
+}
+
+impl Default for ReadLimits {
+    fn default() -> ReadLimits {
+        let seconds = Duration::from_secs;
+        ReadLimits { hello: seconds(10), head: seconds(10), idle: seconds(300) }
+    }
+}
+
+pub struct Reader {
+    authority: Option<Authority>,
+    secrets: Rc<Vec<SecretValue>>,
+    trust: Arc<ClientConfig>,
+    limits: ReadLimits,
+}
+
+impl Reader {
+    /// Without an authority nothing that is encrypted can be read, and so it is refused.
+    pub fn new(
+        authority: Option<Authority>,
+        secrets: Vec<SecretValue>,
+        trust: Trust,
+        limits: ReadLimits,
+    ) -> Result<Reader> {
+        // Nothing stands for nothing.
+        let secrets = secrets.into_iter().filter(|secret| !secret.stand_in.is_empty() && !secret.value.is_empty());
+        Ok(Reader { authority, secrets: Rc::new(secrets.collect()), trust: trust::configuration(&trust)?, limits })
+    }
+
+    /// A connection on which TLS is spoken.
+    pub(crate) async fn tls(
+        &self,
+        session: &Rc<Session>,
+        passage: Passage,
+        begun: Vec<u8>,
+        client: TcpStream,
+        upstream: TcpStream,
+    ) -> io::Result<()> {
+        quick(&client, &upstream)?;
+        let record =
+            |rule: &str, why: String| relay::unreadable(session, &passage, rule, why).map_err(io::Error::other);
+        let Some(authority) = &self.authority else {
+            record("egress.authority", "it is to be read, and there is no authority for that".to_owned())?;
+            return Err(io::ErrorKind::PermissionDenied.into());
+        };
+        let (endpoint, limits) = (&passage.endpoint, &self.limits);
+        let hello = match Hello::hear(Begun::new(begun, client), endpoint, limits).await {
+            Ok(hello) => hello,
+            Err(Unheard::Failed(error)) => return Err(error),
+            Err(Unheard::Refused(rule, why)) => return record(rule, why),
+        };
+        let (server, protocol) = match hello.reach(&self.trust, endpoint, limits, upstream).await {
+            Ok(reached) => reached,
+            Err(why) => {
+                let why = format!("{} did not prove who it is: {why}", endpoint.host);
+                record("egress.tls", why.clone())?;
+                return hello.explain(authority, endpoint, limits, why).await;
+            }
+        };
+        let client = hello.answer(authority, endpoint, limits, protocol).await?;
+        let exchanges = self.exchanges(session, passage, true);
+        match protocol {
+            Protocol::Http2 => exchanges.http2(client, server).await,
+            Protocol::Http1 | Protocol::Unsaid => exchanges.http1(client, server).await,
+        }
+    }
+
+    /// A connection in clear.
+    pub(crate) async fn plain(
+        &self,
+        session: &Rc<Session>,
+        passage: Passage,
+        begun: Vec<u8>,
+        client: TcpStream,
+        upstream: TcpStream,
+    ) -> io::Result<()> {
+        quick(&client, &upstream)?;
+        self.exchanges(session, passage, false).http1(Begun::new(begun, client), upstream).await
+    }
+
+    fn exchanges(&self, session: &Rc<Session>, passage: Passage, encrypted: bool) -> Exchanges {
+        Exchanges {
+            session: session.clone(),
+            passage: Rc::new(passage),
+            secrets: self.secrets.clone(),
+            limits: self.limits,
+            encrypted,
+        }
+    }
+}
+
+/// Small pieces go at once.
+fn quick(client: &TcpStream, upstream: &TcpStream) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    upstream.set_nodelay(true)
+}

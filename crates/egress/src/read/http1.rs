@@ -1,0 +1,82 @@
+//! HTTP/1.1: a connection of a client behind a fence, and one to the server; one request after the other.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::LocalSet;
+
+use super::ReadLimits;
+use super::fence::{Fence, LARGEST_HEAD, MOST_HEADERS};
+use super::fenced::Fenced;
+use super::relay::{Relay, Upstream};
+use super::secrets::SecretValue;
+use super::watch::Watch;
+use crate::gate::passage::Passage;
+use crate::gate::session::Session;
+
+/// Read and written at once, at most: memory of a connection is a few of these.
+const BUFFER: usize = 256 << 10;
+
+pub struct Exchanges {
+    pub session: Rc<Session>,
+    pub passage: Rc<Passage>,
+    pub secrets: Rc<Vec<SecretValue>>,
+    pub limits: ReadLimits,
+    pub encrypted: bool,
+}
+
+impl Exchanges {
+    pub async fn http1<C, S>(self, client: C, server: S) -> io::Result<()>
+    where
+        C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        // All that belongs to this connection ends with it.
+        LocalSet::new().run_until(self.relays(client, server)).await
+    }
+
+    async fn relays<C, S>(self, client: C, server: S) -> io::Result<()>
+    where
+        C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Exchanges { session, passage, secrets, limits, encrypted } = self;
+        let mut asks = hyper::client::conn::http1::Builder::new();
+        asks.preserve_header_case(true).max_headers(4 * MOST_HEADERS).max_buf_size(BUFFER);
+        let (sender, server) = asks.handshake(TokioIo::new(server)).await.map_err(io::Error::other)?;
+        let watch = Arc::new(Watch::default());
+        let fence = Fence::new(passage.endpoint.clone());
+        let upstream = Upstream::One(RefCell::new(sender));
+        let relay = Relay::new(session, passage, secrets, encrypted, upstream, Some(watch.clone()));
+        let relay = Rc::new(relay);
+        let serving = relay.clone();
+        let service = service_fn(move |request| {
+            let relay = serving.clone();
+            async move { relay.serve(request).await }
+        });
+        let mut answers = hyper::server::conn::http1::Builder::new();
+        answers.preserve_header_case(true).max_headers(MOST_HEADERS).max_buf_size(BUFFER.max(LARGEST_HEAD));
+        answers.auto_date_header(false);
+        let client = TokioIo::new(Fenced::new(client, fence, watch, limits));
+        let mut client = pin!(answers.serve_connection(client, service).with_upgrades());
+        let mut server = tokio::task::spawn_local(server.with_upgrades());
+        let ended = tokio::select! {
+            ended = &mut client => ended,
+            // The server has had enough: what is under way comes to its end, and no more is taken.
+            _ = &mut server => {
+                client.as_mut().graceful_shutdown();
+                client.await
+            }
+        };
+        if let Some(tunnel) = relay.tunnel() {
+            tunnel.await.map_err(io::Error::other)?;
+        }
+        ended.map_err(io::Error::other)
+    }
+}
