@@ -6,11 +6,11 @@
 mod client;
 mod deadline;
 mod error;
-#[allow(dead_code, reason = "the gate is being built")]
-mod gate;
+pub mod gate;
 mod headers;
 mod page;
 mod place;
+mod read;
 mod streams;
 mod trust;
 
@@ -18,5 +18,12 @@ pub use client::{Answer, Client, Settings};
 pub use error::{Error, Result};
 pub use page::serve;
 pub use place::{Encryption, Url};
+pub use read::Reader;
 pub use streams::{Stream, Wire};
 pub use trust::Trust;
+
+/// What reads bytes that the guest chose. Not for use: for those who try it with all kinds of bytes.
+#[doc(hidden)]
+pub mod hostile {
+    pub use crate::gate::hostile::*;
+}

@@ -25,11 +25,14 @@ impl Reader {
     pub(crate) async fn plain(
         &self,
         _session: &Rc<Session>,
-        _passage: Passage,
+        passage: Passage,
         _begun: Vec<u8>,
         _client: TcpStream,
         _upstream: TcpStream,
     ) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "requests can't be read yet"))
+        let Passage { number, endpoint, address, caller } = passage;
+        let who = caller.map_or("somebody".to_owned(), |caller| caller.program);
+        let why = format!("{number}: what {who} has to say to {endpoint} at {address} can't be read yet");
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 }

@@ -245,6 +245,9 @@ pub(crate) mod tests {
         in_records(&message, LONGEST_RECORD)
     }
 
+    /// Of the right form; what it hides is noise.
+    pub const HIDING: &[u8] = &[0, 0, 1, 0, 1, 7, 0, 2, 1, 2, 0, 3, 1, 2, 3];
+
     fn in_records(message: &[u8], size: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for part in message.chunks(size) {
@@ -293,7 +296,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_encrypted_hello_is_seen() {
-        let hello = with_extensions(&said_to("example.org", &[]), &[(ENCRYPTED_CLIENT_HELLO, vec![0, 1, 2, 3])]);
+        let hello = with_extensions(&said_to("example.org", &[]), &[(ENCRYPTED_CLIENT_HELLO, HIDING.to_vec())]);
         let Said::Whole(hello) = read(&hello) else { panic!("it is not read") };
         assert!(hello.encrypted && hello.name.as_deref() == Some("example.org"));
     }
