@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
             "belljar-workspace", "belljar-shell", "belljar-engine", "belljar-cedar", "belljar-code", "belljar-secrets",
-            "belljar-malware", "belljar-export", "belljar-ledger",
+            "belljar-malware", "belljar-export", "belljar-ledger", "belljar-egress",
         ],
     ),
     ("xtask", &["belljar-testkit"]),

@@ -34,6 +34,7 @@ use model::{Doors, Gated, HostName, NetworkDeed, Porter, Published, Traffic};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::unix::pipe::Receiver;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::error::{Error, Result};
@@ -108,12 +109,13 @@ pub fn serve(settings: GateSettings, doors: Doors, end: OwnedFd) -> Result<Traff
 
 /// What lies around a gate. Tests put their own in its place.
 struct Around {
-    original: Rc<dyn Fn(&TcpStream) -> io::Result<SocketAddr>>,
+    original: Original,
     /// Where what is dialled really goes.
     lands: Rc<dyn Fn(SocketAddr) -> SocketAddr>,
     looks_up: Option<LooksUp>,
 }
 
+type Original = Rc<dyn Fn(&TcpStream) -> io::Result<SocketAddr>>;
 type LooksUp = Rc<dyn Fn(&HostName) -> Vec<IpAddr>>;
 
 impl Default for Around {
@@ -217,6 +219,8 @@ async fn run(settings: GateSettings, doors: Doors, end: OwnedFd, around: Around)
         open: Cell::new(0),
         around,
     });
+    // To write to somebody who is gone must be an error, not our end: what is moved by the kernel would raise it.
+    let _deaf = signal(SignalKind::pipe())?;
     for door in streams {
         tokio::task::spawn_local(accept(gate.clone(), listener(std::net::TcpListener::from(door))?));
     }

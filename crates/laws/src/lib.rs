@@ -9,8 +9,10 @@ mod code;
 mod denials;
 mod exports;
 mod filter;
+mod hello;
 mod layers;
 mod ledger;
+mod names;
 mod policy;
 mod records;
 mod request;
@@ -36,8 +38,10 @@ pub const ALL: &[(&str, Law)] = &[
     ("denials", denials::law),
     ("exports", exports::law),
     ("filter", filter::law),
+    ("hello", hello::law),
     ("layers", layers::law),
     ("ledger", ledger::law),
+    ("names", names::law),
     ("policy", policy::law),
     ("records", records::law),
     ("request", request::law),

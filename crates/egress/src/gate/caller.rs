@@ -12,6 +12,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 const MOST_PROCESSES: usize = 4096;
+/// Of one process: listed, and looked at.
+const MOST_LISTED: usize = 1 << 16;
 const MOST_DESCRIPTORS: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,12 +85,13 @@ fn has(process: i32, over: Over, wanted: SocketAddr, first: i32, table: &mut Opt
         return false;
     };
     let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-    for descriptor in descriptors.flatten().take(MOST_DESCRIPTORS) {
-        let Some(inode) = fs::read_link(descriptor.path()).ok().and_then(|link| socket(link.as_os_str().as_encoded_bytes()))
-        else {
-            continue;
-        };
-        let Some(number) = descriptor.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+    let names = descriptors.flatten().take(MOST_LISTED).map(|descriptor| descriptor.file_name());
+    let mut numbers: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+    // Whoever has many has the newest at the end.
+    numbers.sort_unstable_by(|one, other| other.cmp(one));
+    for number in numbers.into_iter().take(MOST_DESCRIPTORS) {
+        let link = fs::read_link(format!("/proc/{process}/fd/{number}"));
+        let Some(inode) = link.ok().and_then(|link| socket(link.as_os_str().as_encoded_bytes())) else { continue };
         // A copy for a moment: whatever it is, we only ask for its address.
         let same = match pidfd_getfd(&handle, number, PidfdGetfdFlags::empty()) {
             Ok(copy) => matches(std::os::fd::AsFd::as_fd(&copy), over, wanted),
@@ -117,7 +120,10 @@ fn matches(socket: BorrowedFd<'_>, over: Over, wanted: SocketAddr) -> bool {
         Over::Udp => SocketType::DGRAM,
     };
     socket_type(socket).is_ok_and(|found| found == kind)
-        && getsockname(socket).ok().and_then(|name| SocketAddr::try_from(name).ok()).is_some_and(|name| is(name, wanted))
+        && getsockname(socket)
+            .ok()
+            .and_then(|name| SocketAddr::try_from(name).ok())
+            .is_some_and(|name| is(name, wanted))
 }
 
 /// Datagrams can be sent by a socket that has only a port.
@@ -187,9 +193,11 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::gate::tests::stage::CALM;
 
     #[test]
     fn whoever_holds_the_socket_is_the_caller() {
+        let _calm = CALM.read();
         let own = i32::try_from(std::process::id()).expect("a number");
         let mut callers = Callers::new(own);
         for place in ["127.0.0.1:0", "[::1]:0"] {
@@ -210,6 +218,7 @@ mod tests {
 
     #[test]
     fn it_is_found_fast() {
+        let _calm = CALM.read();
         let own = i32::try_from(std::process::id()).expect("a number");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
         let _stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
@@ -235,7 +244,13 @@ mod tests {
         assert_eq!(descendants(1, tree, |process| process == 7), None);
         let mut asked = 0;
         let endless = |process: i32| vec![process + 1, process + 2];
-        assert_eq!(descendants(1, endless, |_| { asked += 1; false }), None);
+        assert_eq!(
+            descendants(1, endless, |_| {
+                asked += 1;
+                false
+            }),
+            None
+        );
         assert!(asked <= MOST_PROCESSES, "{asked}");
         assert_eq!(descendants(0, tree, |_| true), None);
     }

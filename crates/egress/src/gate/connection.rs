@@ -146,7 +146,11 @@ impl Talk {
         let through = match first {
             First::Tls(hello) if port != HTTP => {
                 self.check(&hello, read)?;
-                if read { Through::ReadAsTls(begun) } else { Through::Relayed { out: Flow::beginning_with(begun), back: Flow::beginning_with(Vec::new()) } }
+                if read {
+                    Through::ReadAsTls(begun)
+                } else {
+                    Through::Relayed { out: Flow::beginning_with(begun), back: Flow::beginning_with(Vec::new()) }
+                }
             }
             First::Http if port != HTTPS => Through::ReadAsHttp(begun),
             _ if port == HTTPS => return Err(self.no("gate.tls", "what goes to port 443 must be TLS", "")),
@@ -164,12 +168,8 @@ impl Talk {
 
     /// A person decides. Whoever goes away meanwhile is no longer asked for. Returns what to write down.
     async fn ask(&self, client: &TcpStream, judgement: &Judgement) -> Result<String, Stop> {
-        let about = AskedAtGate {
-            caller: self.caller.clone(),
-            destination: self.endpoint.clone(),
-            request: None,
-            body: None,
-        };
+        let about =
+            AskedAtGate { caller: self.caller.clone(), destination: self.endpoint.clone(), request: None, body: None };
         let answer = tokio::select! {
             answer = self.gate.session.porter.asks(judgement, &about) => answer,
             () = self.leaves(client) => return Err(Stop::Gone),
@@ -263,7 +263,11 @@ impl Talk {
                 None => Ok(client.readable().await),
             };
             let Ok(ready) = ready else {
-                return Err(self.no("gate.hello", format!("it did not say in {} s what it is", patience.as_secs()), ""));
+                return Err(self.no(
+                    "gate.hello",
+                    format!("it did not say in {} s what it is", patience.as_secs()),
+                    "",
+                ));
             };
             ready.map_err(|_| Stop::Gone)?;
             let mut room = [0; 4096];
@@ -340,8 +344,7 @@ impl Talk {
         let ended = match (through, &self.gate.reader) {
             (Through::Relayed { out, back }, _) => {
                 let gate = &self.gate;
-                let ended =
-                    relay::both(&client, &upstream, out, back, &gate.scratch, &live, gate.limits.idle).await;
+                let ended = relay::both(&client, &upstream, out, back, &gate.scratch, &live, gate.limits.idle).await;
                 if ended.is_err() {
                     // As one side broke off, so does the other.
                     reset(client);

@@ -164,7 +164,11 @@ fn second_opinion(raw: &[u8], hello: Hello) -> Result<Hello, &'static str> {
                 let other = accepted.client_hello().server_name().map(str::to_ascii_lowercase);
                 // An address is no name, and is left out there; here it is said, and refused by whoever compares.
                 let address = hello.name.as_ref().is_some_and(|name| name.parse::<std::net::IpAddr>().is_ok());
-                return if other == hello.name || (address && other.is_none()) { Ok(hello) } else { Err("its name is not clear") };
+                return if other == hello.name || (address && other.is_none()) {
+                    Ok(hello)
+                } else {
+                    Err("its name is not clear")
+                };
             }
             Ok(None) if !rest.is_empty() => match acceptor.read_tls(&mut rest) {
                 Ok(read) if read > 0 => {}
@@ -297,7 +301,7 @@ pub(crate) mod tests {
     #[test]
     fn an_encrypted_hello_is_seen() {
         let hello = with_extensions(&said_to("example.org", &[]), &[(ENCRYPTED_CLIENT_HELLO, HIDING.to_vec())]);
-        let Said::Whole(hello) = read(&hello) else { panic!("it is not read") };
+        let Said::Whole(hello) = read(&hello) else { unreachable!("it is not read") };
         assert!(hello.encrypted && hello.name.as_deref() == Some("example.org"));
     }
 
@@ -306,7 +310,7 @@ pub(crate) mod tests {
         let hello = said_to("192.0.2.1", &[]);
         assert_eq!(read(&hello), Said::Whole(Hello::default()));
         let Said::Whole(said) = read(&with_extensions(&hello, &[(SERVER_NAME, name("192.0.2.9"))])) else {
-            panic!("it is not read")
+            unreachable!("it is not read")
         };
         assert_eq!(said.name.as_deref(), Some("192.0.2.9"));
     }

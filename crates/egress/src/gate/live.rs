@@ -29,7 +29,13 @@ impl Live {
             times: None,
             ..event.clone()
         };
-        Live { session: session.clone(), event, began: Instant::now(), why: RefCell::default(), bytes: Some(Cell::default()) }
+        Live {
+            session: session.clone(),
+            event,
+            began: Instant::now(),
+            why: RefCell::default(),
+            bytes: Some(Cell::default()),
+        }
     }
 
     pub fn leads_to(&mut self, address: IpAddr) {

@@ -147,7 +147,7 @@ pub(crate) mod tests {
     }
 
     fn question(bytes: &[u8]) -> Box<Question> {
-        let Heard::Question(question) = read(bytes) else { panic!("no question") };
+        let Heard::Question(question) = read(bytes) else { unreachable!("no question") };
         question
     }
 

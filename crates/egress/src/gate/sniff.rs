@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn other_protocols_are_not_taken_for_requests() {
         for text in [
-            "SSH-2.0-OpenSSH_9.6\r\n", "EHLO host\r\n", "HELO h.example\r\n", "GET key\r\n", "*1\r\n$4\r\nPING\r\n", "PING\r\n",
-            "get x\r\n", "a1 LOGIN x y\r\n", "\0\0\0\x08\x04\x52\x16\x2f", "USER me\r\n", "AMQP\0\0\x09\x01", "\x10\x0c\0\x04MQTT",
-            "GET\r\n", " GET /", "\x16\x02", "ABCDEFGHIJKLMNOPQRSTUVWXYZ /",
+            "SSH-2.0-OpenSSH_9.6\r\n", "EHLO host\r\n", "HELO h.example\r\n", "GET key\r\n", "*1\r\n$4\r\nPING\r\n",
+            "PING\r\n", "get x\r\n", "a1 LOGIN x y\r\n", "\0\0\0\x08\x04\x52\x16\x2f", "USER me\r\n",
+            "AMQP\0\0\x09\x01", "\x10\x0c\0\x04MQTT", "GET\r\n", " GET /", "\x16\x02", "ABCDEFGHIJKLMNOPQRSTUVWXYZ /",
         ] {
             assert_eq!(look(text.as_bytes()), Look::Other, "{text:?}");
         }

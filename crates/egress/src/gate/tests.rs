@@ -4,4 +4,4 @@ mod connections;
 mod inside;
 mod names;
 mod speed;
-mod stage;
+pub(super) mod stage;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hickory_proto::rr::RecordType;
 use model::{Gated, HostName, NetworkDeed, Published};
 
-use super::stage::{PUBLIC, Rules, Setup, Stage, at, denied, echo, heard, only, server};
+use super::stage::{CALM, PUBLIC, Rules, Setup, Stage, at, denied, echo, heard, only, server};
 use crate::gate::GateLimits;
 use crate::gate::hello::tests::{HIDING, said_to, with_extensions};
 
@@ -57,6 +57,7 @@ fn why_not(stage: Stage) -> String {
 
 #[test]
 fn what_is_granted_arrives_and_is_written_down_before_and_after() {
+    let _calm = CALM.read();
     let stage = to_a_name(5432, opening(&["a.example:5432"]), echo());
     let mut client = stage.connect(0);
     client.write_all(b"\0\0\0\x08hello").expect("sent");
@@ -103,7 +104,8 @@ fn an_address_is_judged_as_an_address() {
 
 #[test]
 fn an_address_that_stands_for_nobody_leads_nowhere() {
-    let destinations = vec![at("198.18.200.200:443"), at("[fd62:656c:6c6a::1:0:9]:443"), at("[fd62:656c:6c6a:5::1]:443")];
+    let destinations =
+        vec![at("198.18.200.200:443"), at("[fd62:656c:6c6a::1:0:9]:443"), at("[fd62:656c:6c6a:5::1]:443")];
     let rules = opening(&["198.18.200.200:443", "fd62:656c:6c6a::1:0:9:443"]);
     let stage = Setup { rules, destinations, lands: Some(echo()), ..Setup::default() }.opened();
     for door in 0..3 {
@@ -130,7 +132,9 @@ fn the_gate_itself_is_no_server() {
 
 #[test]
 fn names_that_lead_to_this_machine_or_a_private_network_are_refused() {
-    for text in ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00:ec2::254", "::ffff:192.168.0.1", "64:ff9b::a00:1"] {
+    for text in
+        ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00:ec2::254", "::ffff:192.168.0.1", "64:ff9b::a00:1"]
+    {
         let address = text.parse().expect("an address");
         let (server, reached) = forbidden();
         let stage = Setup {
@@ -154,7 +158,12 @@ fn of_several_addresses_only_those_that_may_be_are_tried() {
     let private = "10.0.0.5".parse().expect("an address");
     let granted = "10.0.0.6".parse().expect("an address");
     let stage = Setup {
-        rules: Rules { knows: vec!["a.example"], opens: vec!["a.example:*"], leads_to: vec![granted], ..Rules::default() },
+        rules: Rules {
+            knows: vec!["a.example"],
+            opens: vec!["a.example:*"],
+            leads_to: vec![granted],
+            ..Rules::default()
+        },
         destinations: vec![at("198.18.1.1:7777")],
         lands: Some(echo()),
         resolves: vec![private, granted, PUBLIC],
@@ -167,10 +176,10 @@ fn of_several_addresses_only_those_that_may_be_are_tried() {
     assert_eq!(heard(client), Some(vec![]));
     let (events, _) = stage.ends();
     let connects = only(&events, NetworkDeed::Connect);
-    assert_eq!(connects.iter().map(|event| (event.denied, event.address)).collect::<Vec<_>>(), [
-        (true, Some(private)),
-        (false, Some(granted))
-    ]);
+    assert_eq!(
+        connects.iter().map(|event| (event.denied, event.address)).collect::<Vec<_>>(),
+        [(true, Some(private)), (false, Some(granted))]
+    );
 }
 
 #[test]
@@ -252,7 +261,8 @@ fn tls_must_be_for_the_name_that_was_granted() {
 #[test]
 fn an_address_has_no_name_in_tls_but_those_that_were_written_for_it() {
     let pinned = HostName::read("pinned.example").expect("a name");
-    for (name, passes) in [("9.9.9.9", true), ("pinned.example", true), ("other.example", false), ("localhost", false)] {
+    for (name, passes) in [("9.9.9.9", true), ("pinned.example", true), ("other.example", false), ("localhost", false)]
+    {
         let stage = Setup {
             rules: opening(&["9.9.9.9:443"]),
             destinations: vec![at("9.9.9.9:443")],
@@ -472,6 +482,7 @@ fn a_person_decides_while_the_client_waits() {
 
 #[test]
 fn who_leaves_is_no_longer_asked_for() {
+    let _calm = CALM.read();
     let rules = Rules { asks: vec!["a.example:7777"], approves: None, ..Rules::default() };
     let mut setup = Setup {
         rules: Rules { knows: vec!["a.example"], ..rules },
@@ -529,6 +540,7 @@ fn only_so_many_are_open_at_once_and_a_flood_is_no_flood_of_entries() {
 
 #[test]
 fn five_hundred_at_once_are_served() {
+    let _calm = CALM.write();
     let mut rules = opening(&["a.example:*"]);
     rules.knows = vec!["a.example"];
     let stage = to_a_name(7777, rules, echo());
@@ -556,10 +568,14 @@ fn nobody_there_is_a_reset_and_is_written_down() {
 
 #[test]
 fn what_is_open_at_the_end_is_written_down_as_ended() {
-    let stage = to_a_name(7777, opening(&["a.example:*"]), server(|mut stream| {
-        stream.write_all(b"hello").ok();
-        stream.read_to_end(&mut Vec::new()).ok();
-    }));
+    let stage = to_a_name(
+        7777,
+        opening(&["a.example:*"]),
+        server(|mut stream| {
+            stream.write_all(b"hello").ok();
+            stream.read_to_end(&mut Vec::new()).ok();
+        }),
+    );
     let mut client = stage.connect(0);
     client.read_exact(&mut [0; 5]).expect("hello");
     let (events, _) = stage.ends();

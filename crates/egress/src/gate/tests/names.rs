@@ -4,7 +4,7 @@ use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::RecordType;
 use model::NetworkDeed;
 
-use super::stage::{Rules, Setup, denied, only};
+use super::stage::{CALM, Rules, Setup, denied, only};
 use crate::gate::question::tests::asked;
 
 fn knowing(knows: &[&'static str]) -> Setup {
@@ -13,6 +13,7 @@ fn knowing(knows: &[&'static str]) -> Setup {
 
 #[test]
 fn a_granted_name_gets_an_address_that_it_keeps() {
+    let _calm = CALM.read();
     let stage = knowing(&["a.example", ".wild.example"]).opened();
     let address = |name: &str, kind| {
         let (code, addresses) = stage.asks(name, kind);
@@ -30,15 +31,17 @@ fn a_granted_name_gets_an_address_that_it_keeps() {
     assert_eq!(address("localhost.", RecordType::A), ["127.0.0.1"]);
     assert_eq!(address("app.localhost.", RecordType::AAAA), ["::1"]);
     let (events, traffic) = stage.ends();
-    assert_eq!(events.iter().map(|event| event.host.as_str()).collect::<Vec<_>>(), [
-        "a.example", "x.wild.example", "x.y.wild.example"
-    ]);
+    assert_eq!(
+        events.iter().map(|event| event.host.as_str()).collect::<Vec<_>>(),
+        ["a.example", "x.wild.example", "x.y.wild.example"]
+    );
     assert!(events.iter().all(|event| event.what == NetworkDeed::Name && !event.denied && event.caller.is_some()));
     assert_eq!(traffic.refused, 0);
 }
 
 #[test]
 fn other_names_are_nobodys_and_that_is_written_down() {
+    let _calm = CALM.read();
     let stage = knowing(&["a.example"]).opened();
     for name in ["evil.example.", "b.a.example.", "xn--a.example.", "1.1.1.1.", "example."] {
         for kind in [RecordType::A, RecordType::AAAA, RecordType::TXT] {
@@ -111,4 +114,38 @@ fn without_a_record_no_name_is_known() {
     assert_eq!(stage.asks("a.example.", RecordType::A).0, ResponseCode::ServFail);
     let (_, traffic) = stage.ends();
     assert!(traffic.lost);
+}
+
+/// The seeds of the fuzz targets, made anew: `BELLJAR_SEEDS=fuzz/corpus cargo test -p belljar-egress seeds -- --ignored`.
+#[test]
+#[ignore = "writes files"]
+fn seeds() {
+    use crate::gate::hello::tests::{HIDING, said_to, with_extensions};
+    let folder = std::path::PathBuf::from(std::env::var_os("BELLJAR_SEEDS").expect("a folder"));
+    let hello = said_to("example.org", &[b"h2", b"http/1.1"]);
+    let mut split = hello[..5].to_vec();
+    split[3..5].copy_from_slice(&100u16.to_be_bytes());
+    split.extend(&hello[5..105]);
+    split.extend([22, 3, 1]);
+    split.extend(((hello.len() - 105) as u16).to_be_bytes());
+    split.extend(&hello[105..]);
+    let mut extended = Message::from_vec(&asked("a.example.", RecordType::HTTPS)).expect("a message");
+    extended.set_edns(hickory_proto::op::Edns::new());
+    let seeds = [
+        ("hello/name", hello.clone()),
+        ("hello/address", said_to("192.0.2.1", &[])),
+        ("hello/split", split),
+        ("hello/hidden", with_extensions(&hello, &[(0xfe0d, HIDING.to_vec())])),
+        ("hello/twice", with_extensions(&hello, &[(0, vec![0, 4, 0, 0, 1, b'x'])])),
+        ("hello/request", b"GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\n\r\n".to_vec()),
+        ("hello/ssh", b"SSH-2.0-OpenSSH_9.6\r\n".to_vec()),
+        ("names/a", asked("a.example.", RecordType::A)),
+        ("names/aaaa", asked("Some.Long-er.name.example.", RecordType::AAAA)),
+        ("names/root", asked(".", RecordType::NS)),
+        ("names/extended", extended.to_vec().expect("bytes")),
+        ("names/empty", vec![0; 12]),
+    ];
+    for (name, bytes) in seeds {
+        std::fs::write(folder.join(name), bytes).expect("written");
+    }
 }

@@ -73,7 +73,7 @@ fn a_new_connection_costs_little() {
         stream.shutdown(Shutdown::Write).expect("half closed");
         assert_eq!(heard(stream), Some(b"x".to_vec()));
     };
-    let mut middle = |mut all: Vec<Duration>| {
+    let middle = |mut all: Vec<Duration>| {
         all.sort();
         all[all.len() / 2]
     };
