@@ -10,8 +10,10 @@ mod denials;
 mod exports;
 mod fence;
 mod filter;
+mod hello;
 mod layers;
 mod ledger;
+mod names;
 mod policy;
 mod records;
 mod request;
@@ -38,8 +40,10 @@ pub const ALL: &[(&str, Law)] = &[
     ("exports", exports::law),
     ("fence", fence::law),
     ("filter", filter::law),
+    ("hello", hello::law),
     ("layers", layers::law),
     ("ledger", ledger::law),
+    ("names", names::law),
     ("policy", policy::law),
     ("records", records::law),
     ("request", request::law),

@@ -56,6 +56,11 @@ fn a_program_says_what_its_rules_say() {
 }
 
 #[test]
+fn a_hello_is_read_the_same_however_it_is_cut() {
+    holds("hello");
+}
+
+#[test]
 fn layers_are_what_a_sandbox_sees_and_no_text_breaks_a_merge() {
     holds("layers");
 }
@@ -63,6 +68,11 @@ fn layers_are_what_a_sandbox_sees_and_no_text_breaks_a_merge() {
 #[test]
 fn an_entry_of_the_record_has_one_form() {
     holds("ledger");
+}
+
+#[test]
+fn any_question_about_a_name_is_answered_once_or_not_at_all() {
+    holds("names");
 }
 
 #[test]

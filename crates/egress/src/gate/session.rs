@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use model::{Denied, Judgement, NetworkDeed, NetworkEvent, Porter, Reason, Retry, Traffic, Trouble};
+use tokio::sync::Notify;
 
 /// In a result; the record has all of them.
 const MOST_LISTED: usize = 64;
@@ -13,12 +14,20 @@ pub(crate) struct Session {
     traffic: RefCell<Traffic>,
     /// Something could not be written down. Nothing more goes out.
     broken: Cell<bool>,
+    /// Told when it becomes so.
+    breaks: Notify,
     connections: Cell<u64>,
 }
 
 impl Session {
     pub fn new(porter: Rc<dyn Porter>) -> Session {
-        Session { porter, traffic: RefCell::default(), broken: Cell::new(false), connections: Cell::new(0) }
+        Session {
+            porter,
+            traffic: RefCell::default(),
+            broken: Cell::new(false),
+            breaks: Notify::new(),
+            connections: Cell::new(0),
+        }
     }
 
     /// The number of a new connection.
@@ -36,7 +45,10 @@ impl Session {
                 fix: "make room for it".to_owned(),
             });
         }
-        self.porter.records(event).inspect_err(|_| self.broken.set(true))?;
+        self.porter.records(event).inspect_err(|_| {
+            self.broken.set(true);
+            self.breaks.notify_waiters();
+        })?;
         let mut traffic = self.traffic.borrow_mut();
         let note = |list: &mut Vec<String>, text: &str| {
             if list.len() < MOST_LISTED && !list.iter().any(|known| known == text) {
@@ -44,6 +56,8 @@ impl Session {
             }
         };
         match (event.what, event.denied) {
+            // Of what came again it is told how often; each time was counted as it came.
+            _ if event.times.is_some() => {}
             (_, true) => traffic.refused += 1,
             (NetworkDeed::Connect, false) => {
                 traffic.connections += 1;
@@ -77,6 +91,20 @@ impl Session {
             && !traffic.denied.contains(&denied)
         {
             traffic.denied.push(denied);
+        }
+    }
+
+    /// The same as was told before.
+    pub fn refused_again(&self) {
+        self.traffic.borrow_mut().refused += 1;
+    }
+
+    /// Returns once something could not be written down.
+    pub async fn breaks(&self) {
+        // Made before the look: what happens between the two is heard.
+        let told = self.breaks.notified();
+        if !self.broken.get() {
+            told.await;
         }
     }
 

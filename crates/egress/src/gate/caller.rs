@@ -1,0 +1,285 @@
+//! Who inside talks: found by the socket at the other end of what we accepted.
+//!
+//! `/proc/net/tcp` would tell, but the kernel walks its whole table of connections for it: milliseconds on a large machine.
+//! So the sockets of the few processes inside are asked themselves; the table is read only where that is not allowed.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+
+use model::Caller;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+const MOST_PROCESSES: usize = 4096;
+/// Of one process: listed, and looked at.
+const MOST_LISTED: usize = 1 << 16;
+const MOST_DESCRIPTORS: usize = 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    Tcp,
+    Udp,
+}
+
+pub struct Callers {
+    /// The first process inside; all others come from it.
+    first: i32,
+    /// Whoever talked last is likely to talk next.
+    last: Option<i32>,
+}
+
+impl Callers {
+    pub fn new(first: i32) -> Callers {
+        Callers { first, last: None }
+    }
+
+    /// Who has the socket that has this address inside.
+    pub fn find(&mut self, over: Over, address: SocketAddr) -> Option<Caller> {
+        let wanted = canonical(address);
+        let mut table = None;
+        if let Some(last) = self.last
+            && has(last, over, wanted, self.first, &mut table)
+        {
+            return Some(caller(last));
+        }
+        let found = descendants(self.first, children, |process| has(process, over, wanted, self.first, &mut table))?;
+        self.last = Some(found);
+        Some(caller(found))
+    }
+}
+
+/// The first that is wanted, of a process and all that came from it.
+fn descendants(first: i32, children: impl Fn(i32) -> Vec<i32>, mut wanted: impl FnMut(i32) -> bool) -> Option<i32> {
+    if first <= 0 {
+        return None;
+    }
+    let mut waiting = vec![first];
+    let mut seen = 0;
+    while let Some(process) = waiting.pop() {
+        if wanted(process) {
+            return Some(process);
+        }
+        seen += 1;
+        let room = MOST_PROCESSES.saturating_sub(seen + waiting.len());
+        waiting.extend(children(process).into_iter().take(room));
+    }
+    None
+}
+
+fn children(process: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let lists = threads.flatten().take(MOST_PROCESSES).map(|thread| fs::read(thread.path().join("children")));
+    lists.flatten().flat_map(|list| numbers(&list)).collect()
+}
+
+/// From `/proc/PID/task/TID/children`.
+fn numbers(list: &[u8]) -> Vec<i32> {
+    let words = list.split(|byte| byte.is_ascii_whitespace());
+    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).filter(|number| *number > 0).collect()
+}
+
+/// `table`: the numbers of the sockets with that address, once it had to be read.
+fn has(process: i32, over: Over, wanted: SocketAddr, first: i32, table: &mut Option<Vec<u64>>) -> bool {
+    let Some(handle) = Pid::from_raw(process).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+        return false;
+    };
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    let names = descriptors.flatten().take(MOST_LISTED).map(|descriptor| descriptor.file_name());
+    let mut numbers: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+    // Whoever has many has the newest at the end.
+    numbers.sort_unstable_by(|one, other| other.cmp(one));
+    for number in numbers.into_iter().take(MOST_DESCRIPTORS) {
+        let link = fs::read_link(format!("/proc/{process}/fd/{number}"));
+        let Some(inode) = link.ok().and_then(|link| socket(link.as_os_str().as_encoded_bytes())) else { continue };
+        // A copy for a moment: whatever it is, we only ask for its address.
+        let same = match pidfd_getfd(&handle, number, PidfdGetfdFlags::empty()) {
+            Ok(copy) => matches(std::os::fd::AsFd::as_fd(&copy), over, wanted),
+            Err(Errno::PERM | Errno::NOSYS) => {
+                table.get_or_insert_with(|| read_table(first, over, wanted)).contains(&inode)
+            }
+            Err(_) => false,
+        };
+        if same {
+            return true;
+        }
+    }
+    false
+}
+
+/// The number of a socket, from a link of `/proc/PID/fd`.
+fn socket(link: &[u8]) -> Option<u64> {
+    let number = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+fn matches(socket: BorrowedFd<'_>, over: Over, wanted: SocketAddr) -> bool {
+    use rustix::net::{SocketType, getsockname, sockopt::socket_type};
+    let kind = match over {
+        Over::Tcp => SocketType::STREAM,
+        Over::Udp => SocketType::DGRAM,
+    };
+    socket_type(socket).is_ok_and(|found| found == kind)
+        && getsockname(socket)
+            .ok()
+            .and_then(|name| SocketAddr::try_from(name).ok())
+            .is_some_and(|name| is(name, wanted))
+}
+
+/// Datagrams can be sent by a socket that has only a port.
+fn is(name: SocketAddr, wanted: SocketAddr) -> bool {
+    let name = canonical(name);
+    name.port() == wanted.port() && (name.ip() == wanted.ip() || name.ip().is_unspecified())
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn read_table(first: i32, over: Over, wanted: SocketAddr) -> Vec<u64> {
+    let names = match over {
+        Over::Tcp => ["tcp", "tcp6"],
+        Over::Udp => ["udp", "udp6"],
+    };
+    let tables = names.into_iter().filter_map(|name| fs::read_to_string(format!("/proc/{first}/net/{name}")).ok());
+    tables.flat_map(|text| sockets(&text, wanted)).collect()
+}
+
+/// The numbers of sockets with that local address, from `/proc/net/tcp` and its like.
+fn sockets(text: &str, wanted: SocketAddr) -> Vec<u64> {
+    let line = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let name = table_address(words.nth(1)?)?;
+        let inode = words.nth(7)?.parse().ok()?;
+        (inode != 0 && is(name, wanted)).then_some(inode)
+    };
+    text.lines().skip(1).filter_map(line).collect()
+}
+
+/// Each four bytes are written as a number of this machine.
+fn table_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    if !address.is_ascii() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    for part in address.as_bytes().chunks(8) {
+        let number = u32::from_str_radix(std::str::from_utf8(part).ok().filter(|part| part.len() == 8)?, 16).ok()?;
+        bytes.extend(number.to_ne_bytes());
+    }
+    let address = match bytes.len() {
+        4 => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?)),
+        16 => IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?)),
+        _ => return None,
+    };
+    Some(SocketAddr::new(address, port))
+}
+
+fn caller(process: i32) -> Caller {
+    let program = program_name(&fs::read(format!("/proc/{process}/comm")).unwrap_or_default());
+    Caller { process, program }
+}
+
+/// The guest chooses its name: nothing of it may reach a terminal as it is.
+fn program_name(comm: &[u8]) -> String {
+    let name = String::from_utf8_lossy(comm.strip_suffix(b"\n").unwrap_or(comm));
+    name.chars().map(|letter| if letter == ' ' || letter.is_ascii_graphic() { letter } else { '?' }).take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::time::Instant;
+
+    use super::*;
+    use crate::gate::tests::stage::CALM;
+
+    #[test]
+    fn whoever_holds_the_socket_is_the_caller() {
+        let _calm = CALM.read();
+        let own = i32::try_from(std::process::id()).expect("a number");
+        let mut callers = Callers::new(own);
+        for place in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(place) else { continue };
+            let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+            let (_accepted, peer) = listener.accept().expect("a connection");
+            let found = callers.find(Over::Tcp, peer).expect("it is us");
+            assert_eq!(found.process, own);
+            assert!(!found.program.is_empty());
+            assert_eq!(callers.find(Over::Udp, peer), None);
+            drop(stream);
+            assert_eq!(callers.find(Over::Tcp, peer), None, "a socket that was closed is nobody's");
+        }
+        let datagrams = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        let port = datagrams.local_addr().expect("an address").port();
+        assert!(callers.find(Over::Udp, ([127, 0, 0, 1], port).into()).is_some());
+    }
+
+    #[test]
+    fn it_is_found_fast() {
+        let _calm = CALM.read();
+        let own = i32::try_from(std::process::id()).expect("a number");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let _stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let (_accepted, peer) = listener.accept().expect("a connection");
+        let best = (0..20).map(|_| {
+            let began = Instant::now();
+            assert!(Callers::new(own).find(Over::Tcp, peer).is_some());
+            began.elapsed()
+        });
+        let best = best.min().expect("twenty");
+        assert!(best.as_micros() < 3000, "{best:?}");
+    }
+
+    #[test]
+    fn all_who_came_from_the_first_are_asked_and_no_more_than_fit() {
+        let tree = |process: i32| match process {
+            1 => vec![2, 3],
+            3 => vec![4],
+            4 => vec![5, 6],
+            _ => vec![],
+        };
+        assert_eq!(descendants(1, tree, |process| process == 6), Some(6));
+        assert_eq!(descendants(1, tree, |process| process == 7), None);
+        let mut asked = 0;
+        let endless = |process: i32| vec![process + 1, process + 2];
+        assert_eq!(
+            descendants(1, endless, |_| {
+                asked += 1;
+                false
+            }),
+            None
+        );
+        assert!(asked <= MOST_PROCESSES, "{asked}");
+        assert_eq!(descendants(0, tree, |_| true), None);
+    }
+
+    #[test]
+    fn the_kernels_tables_are_read() {
+        assert_eq!(numbers(b"12 345 \n"), [12, 345]);
+        assert_eq!(numbers(b"x -4 0 99999999999 7"), [7]);
+        assert_eq!(socket(b"socket:[123]"), Some(123));
+        assert_eq!(socket(b"pipe:[123]"), None);
+        assert_eq!(socket(b"/tmp/socket:[1]"), None);
+        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+            0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0 100 0 0 10 0\n   \
+            1: 0100007F:1F90 0100007F:C350 06 00000000:00000000 00:00000000 00000000  1000        0 0 1 0 100 0 0 10 0\n   \
+            2: garbage\n";
+        if cfg!(target_endian = "little") {
+            assert_eq!(sockets(text, ([127, 0, 0, 1], 8080).into()), [4242]);
+            let six = "0000000000000000FFFF00000100007F:0050";
+            assert_eq!(table_address(six).map(canonical), Some(([127, 0, 0, 1], 80).into()));
+        }
+        assert_eq!(sockets(text, ([127, 0, 0, 2], 8080).into()), [] as [u64; 0]);
+        for bad in ["", ":", "0100007F", "0100007:0050", "0100007F:", "ä100007F:0050", "0100007F0100007F:0050"] {
+            assert_eq!(table_address(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_programs_name_is_safe_to_look_at() {
+        assert_eq!(program_name(b"curl\n"), "curl");
+        assert_eq!(program_name(b"\x1b[2Jx\xff y\n"), "?[2Jx? y");
+    }
+}

@@ -1,0 +1,1 @@
+//! In a network of its own, turned to the gate by the kernel.
