@@ -12,7 +12,7 @@ use crate::grants::{grant_for, grant_for_printed, grant_for_rule};
 use crate::paths::Whereabouts;
 use crate::policy::{Policy, Voice};
 use crate::printed;
-use crate::rule::{Part, Rule};
+use crate::rule::{Part, Rule, is_host_of};
 
 impl Policy {
     pub fn weigh(&self, envelope: &Envelope) -> Judgement {
@@ -98,7 +98,7 @@ impl Policy {
     }
 
     /// What all voices say about one part.
-    fn hear(&self, part: &Part<'_>) -> Vec<Reason> {
+    pub(crate) fn hear(&self, part: &Part<'_>) -> Vec<Reason> {
         self.voices.iter().flat_map(|voice| voice.says(part)).collect()
     }
 
@@ -150,6 +150,7 @@ impl Voice {
             unsure += usize::from(told == Told::Maybe && rule.then != Ruling::Allow);
         }
         reasons.extend(self.languages(part));
+        reasons.extend(self.secret_hosts(part));
         reasons.extend(self.foreign_rules(part));
         // A rule that may not be about it takes no default away: one more rule that denies would make a no a question.
         if reasons.len() == unsure
@@ -194,6 +195,26 @@ impl Voice {
         })
     }
 
+    /// Where a secret may go, summed up over all that the owner's files list.
+    fn secret_hosts(&self, part: &Part<'_>) -> Option<Reason> {
+        let Resource::Secret { name, host } = &part.envelope.resource else { return None };
+        let listed = &self.sheet.settings.secrets.get(name)?.hosts;
+        let (_, place) = listed.first()?;
+        if listed.iter().any(|(pattern, _)| is_host_of(pattern, host)) {
+            return None;
+        }
+        let hosts: Vec<String> = listed.iter().map(|(pattern, _)| pattern.to_string()).collect();
+        Some(Reason {
+            ruling: Ruling::Deny,
+            rule: format!("secrets.{name}"),
+            place: place.clone(),
+            why: format!("`{name}` may only go to {}", hosts.join(", ")),
+            action: Action::SecretUse,
+            about: part.envelope.resource.to_string(),
+            grant: grant_for(part.envelope, ""),
+        })
+    }
+
     fn foreign_rules(&self, part: &Part<'_>) -> Vec<Reason> {
         if self.foreign.is_empty() {
             return Vec::new();
@@ -228,9 +249,13 @@ impl Voice {
     }
 }
 
-fn reason(rule: &Rule, told: Told, part: &Part<'_>) -> Option<Reason> {
+pub fn reason(rule: &Rule, told: Told, part: &Part<'_>) -> Option<Reason> {
     let (ruling, why) = match (told, rule.then) {
         (Told::No, _) | (Told::Maybe, Ruling::Allow) => return None,
+        // To the connection it has nothing against.
+        (Told::Yes, Ruling::Ask) if part.stands_for_requests() && rule.reads() => {
+            (Ruling::Allow, "each request is judged by itself".to_owned())
+        }
         (Told::Yes, then) => (then, rule.why.clone().into_owned()),
         // Nobody can tell before it runs, so somebody must.
         (Told::Maybe, Ruling::Ask | Ruling::Deny) => {
