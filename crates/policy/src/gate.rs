@@ -236,7 +236,8 @@ impl<P: Borrow<Policy>> GateRules<P> {
             rule.then != Ruling::Deny && (is_name || rule.hosts().is_some()) && rule.matches(part) == Told::Yes
         };
         let foreign = |rules: &dyn model::ForeignRules| {
-            is_name && rules.judge(part.envelope).iter().any(|reason| reason.ruling != Ruling::Deny)
+            let later = part.stands_for_requests() && rules.reads_requests() && rules.speaks_of(Action::Connect);
+            is_name && (later || rules.judge(part.envelope).iter().any(|reason| reason.ruling != Ruling::Deny))
         };
         self.wanted.allow.iter().any(|pattern| pattern.is_at(to, Care::Exact))
             || self.wanted.registries.iter().any(gives)

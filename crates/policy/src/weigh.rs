@@ -2,7 +2,7 @@
 //!
 //! A command line is heard command by command. These rules steer who is asked; the sandbox is the wall.
 
-use model::{Action, Envelope, Judgement, Reason, Resource, Ruling};
+use model::{Action, Envelope, ForeignRules, Judgement, Reason, Resource, Ruling};
 use shell::{Reading, Simple};
 
 use crate::argument::Told;
@@ -219,6 +219,8 @@ impl Voice {
         if self.foreign.is_empty() {
             return Vec::new();
         }
+        // Those that speak of requests are heard on each of them.
+        let heard = |rules: &&Box<dyn ForeignRules>| !(part.stands_for_requests() && rules.reads_requests());
         let one;
         let envelope = match part.command {
             None => part.envelope,
@@ -229,7 +231,7 @@ impl Voice {
                 &one
             }
         };
-        let mut reasons: Vec<Reason> = self.foreign.iter().flat_map(|rules| rules.judge(envelope)).collect();
+        let mut reasons: Vec<Reason> = self.foreign.iter().filter(heard).flat_map(|rules| rules.judge(envelope)).collect();
         // They see words as they are written: what a word comes out as may be what one of them forbids.
         let unknown = part.command.and_then(|command| command.arguments.iter().find(|word| word.known().is_none()));
         if let Some(word) = unknown

@@ -9,6 +9,7 @@ use super::{Compiler, Owner};
 use crate::argument::ArgumentPattern;
 use crate::examples;
 use crate::file::{self, Text};
+use crate::host::read_host;
 use crate::pattern::Glob;
 use crate::reader::BadPolicy;
 use crate::rule::{Condition, Conditions, Rule};
@@ -244,7 +245,10 @@ impl Compiler<'_> {
         }
         if !unless_hosts.is_empty() {
             for text in unless_hosts {
-                self.host(text)?;
+                // Whatever the port: commands name it or not.
+                if read_host(text.get_ref()).is_none() {
+                    self.host(text)?;
+                }
             }
             let hosts = unless_hosts.iter().map(|text| text.get_ref().to_ascii_lowercase()).collect();
             conditions.push(Condition::UnlessHosts(hosts));
