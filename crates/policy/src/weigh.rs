@@ -231,7 +231,8 @@ impl Voice {
                 &one
             }
         };
-        let mut reasons: Vec<Reason> = self.foreign.iter().filter(heard).flat_map(|rules| rules.judge(envelope)).collect();
+        let mut reasons: Vec<Reason> =
+            self.foreign.iter().filter(heard).flat_map(|rules| rules.judge(envelope)).collect();
         // They see words as they are written: what a word comes out as may be what one of them forbids.
         let unknown = part.command.and_then(|command| command.arguments.iter().find(|word| word.known().is_none()));
         if let Some(word) = unknown

@@ -183,7 +183,12 @@ mod tests {
             (Action::Connect, Resource::Host { name: "a.b.c".to_owned(), port: 443 }),
             (
                 Action::Connect,
-                Resource::Request { host: "a.b".to_owned(), port: 80, method: "GET".to_owned(), path: "/a?b".to_owned() },
+                Resource::Request {
+                    host: "a.b".to_owned(),
+                    port: 80,
+                    method: "GET".to_owned(),
+                    path: "/a?b".to_owned(),
+                },
             ),
             (Action::SecretUse, Resource::Secret { name: name(), host: "10.0.0.1".to_owned() }),
             (Action::Release, Resource::Artifact { name: name(), bytes: 3 }),
