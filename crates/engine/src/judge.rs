@@ -105,7 +105,7 @@ impl Engine {
                 facts.reasons = self.watch_over(&facts.principal, loaded, record)?;
                 let slots = rates::enter(loaded, &facts.principal)?;
                 if !loaded.policy.is_built_in() {
-                    let envelopes = policy::envelopes(request, facts);
+                    let envelopes = policy::envelopes(request, &loaded.policy, facts);
                     recorded::write(&envelopes, &known(request, facts), self.workspaces.watch());
                 }
                 Ok(slots)

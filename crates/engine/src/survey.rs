@@ -84,6 +84,7 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
             toolchains.show_root(name, Path::new(value));
         }
     }
+    let java = std::env::split_paths(search_path).any(|folder| folder.join("java").exists());
     let program = program(&request.command[0], &start, search_path, &mut toolchains)?;
     let toolchains = toolchains.shown;
 
@@ -119,6 +120,9 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         findings: Vec::new(),
         code: None,
         reasons: Vec::new(),
+        // Filled by the engine, when it is known that something goes out.
+        seed: [0; 32],
+        java,
     })
 }
 

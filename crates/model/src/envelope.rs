@@ -125,7 +125,9 @@ pub enum Resource {
     Wall(String),
     #[serde(rename_all = "kebab-case")]
     Host {
+        /// A name or an address; where somebody asks for many, the pattern that they wrote.
         name: String,
+        /// 0 where any is asked for.
         port: u16,
     },
     /// A request that was read on its way to a host.
@@ -194,6 +196,8 @@ impl fmt::Display for Resource {
             Resource::Path(path) => out.write_str(path),
             Resource::Variable(name) => out.write_str(name),
             Resource::Wall(name) => out.write_str(name),
+            Resource::Host { name, port: 0 } => write!(out, "{name}:*"),
+            Resource::Host { name, port } if name.contains(':') => write!(out, "[{name}]:{port}"),
             Resource::Host { name, port } => write!(out, "{name}:{port}"),
             Resource::Request { host, port, method, path } => write!(out, "{method} {host}:{port}{path}"),
             Resource::Secret { name, host } => write!(out, "{name} to {host}"),

@@ -51,6 +51,8 @@ pub enum Check {
     Host {
         name: String,
         port: u16,
+        /// Method and path of a request to it; else the connection.
+        request: Option<(String, String)>,
     },
 }
 

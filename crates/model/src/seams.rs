@@ -197,6 +197,8 @@ pub trait ForeignRules {
     fn judge(&self, envelope: &Envelope) -> Vec<Reason>;
     /// Whether any of them is about this action.
     fn speaks_of(&self, action: Action) -> bool;
+    /// Whether any of them is about requests, by method or path: connections are then read.
+    fn reads_requests(&self) -> bool;
     fn count(&self) -> usize;
 }
 

@@ -4,6 +4,7 @@ use model::{Action, Context, Envelope, Principal, Resource, Ruling};
 
 use crate::argument::Told;
 use crate::carried;
+use crate::host::{HostPattern, read_host};
 use crate::paths::Whereabouts;
 use crate::pattern::Roots;
 use crate::rule::{Condition, Part, Rule};
@@ -40,9 +41,13 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
         Action::Read | Action::Write | Action::Commit => Resource::Path(full()),
         Action::Environment => Resource::Variable(example.to_owned()),
         Action::Gap => Resource::Wall(example.to_owned()),
+        Action::Connect if rule.reads() || example.contains(' ') => {
+            request(example).ok_or_else(|| bad("request such as `GET https://example.org/a`"))?
+        }
         Action::Connect => {
-            let (name, port) = example.rsplit_once(':').unwrap_or((example, "443"));
-            Resource::Host { name: name.to_owned(), port: port.parse().map_err(|_| bad("host with a port"))? }
+            let pattern = HostPattern::read(example).map_err(|_| bad("host with a port"))?;
+            let port = pattern.port().ok_or_else(|| bad("host with a port"))?;
+            Resource::Host { name: pattern.host(), port }
         }
         Action::SecretUse => {
             let (name, host) = example.split_once(" to ").ok_or_else(|| bad("`NAME to HOST`"))?;
@@ -92,6 +97,28 @@ fn try_out(rule: &Rule, action: Action, example: &str, roots: Roots<'_>) -> Resu
         place.follow(command, roots.home);
     }
     Ok(told)
+}
+
+/// `GET https://example.org/a?b`.
+fn request(example: &str) -> Option<Resource> {
+    let (method, url) = example.split_once(' ')?;
+    let (scheme, rest) = url.split_once("://")?;
+    let usual = match scheme {
+        "https" => 443,
+        "http" => 80,
+        _ => return None,
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let (name, port) = match authority.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
+            (name, port.parse().ok().filter(|p| *p > 0)?)
+        }
+        _ => (authority, usual),
+    };
+    let host = read_host(name)?.to_string();
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    Some(Resource::Request { host, port, method: method.to_owned(), path })
 }
 
 /// `python of 2M`: what it is, and how large, which a rule about sizes must be told.

@@ -47,6 +47,10 @@ pub struct Facts {
     pub code: Option<String>,
     /// What is to be heard besides the policy, such as what the monitor says of whoever asks.
     pub reasons: Vec<Reason>,
+    /// Made anew for each sandbox: what stands for its secrets comes of it.
+    pub seed: [u8; 32],
+    /// A Java can be started inside.
+    pub java: bool,
     pub memory: u64,
     pub inherited_size: u64,
 }

@@ -207,7 +207,8 @@ pub struct Limits {
     pub output: Option<Text>,
 }
 
-/// Hosts: `pypi.org`, `*.npmjs.org`, `localhost:5432`. Without a port, 443.
+/// Hosts: `pypi.org`, `*.npmjs.org` (one label or more), `*` (any name), `10.0.0.0/8:5432`, `localhost:5432`. Without a port,
+/// what allows means 443, and what asks or denies any.
 #[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -219,15 +220,27 @@ pub struct Network {
     pub ask: Vec<Text>,
     #[serde(default)]
     pub deny: Vec<Text>,
+    /// Hosts to download from: GET and HEAD, on 443 and 80 if no port is said. Everything else asks.
+    #[serde(default)]
+    pub download: Vec<Text>,
+    /// Hosts of repositories: to fetch is allowed, to push asks.
+    #[serde(default)]
+    pub git: Vec<Text>,
 }
 
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Secret {
-    /// Where it may go.
+    /// Where it may go; nowhere else, if some are named.
     #[serde(default)]
     pub hosts: Vec<Text>,
+    /// Where its value is: `store`, `env:NAME`, `cmd:COMMAND`, `keyring:NAME`. `store`, if not said. Not in a project's file.
+    pub source: Option<Text>,
+    /// The variable inside that stands for it; its name, if not said. Not in a project's file.
+    pub variable: Option<Text>,
+    /// How what stands for it begins, for tools that look: `ghp_`. Not in a project's file.
+    pub prefix: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]
@@ -346,7 +359,8 @@ pub struct Rule {
     pub then: Ruling,
     /// What a person or a model is told.
     pub why: String,
-    /// What it is about, checked when the file is read: commands, paths, hosts … Where it is about sizes: `python of 2M`.
+    /// What it is about, checked when the file is read: commands, paths, hosts … Where it is about sizes: `python of 2M`;
+    /// about requests: `GET https://example.org/a`.
     #[serde(default)]
     pub matches: Vec<Text>,
     /// What it is not about.
@@ -400,6 +414,12 @@ pub struct When {
     pub path: Few,
     #[serde(default)]
     pub host: Few,
+    /// Methods of a request: `GET`. What goes to the host is then read.
+    #[serde(default)]
+    pub method: Few,
+    /// Paths of a request: `/repos/*/issues`, `/v1/**`; with a `?`, what follows it as well. What goes to the host is then read.
+    #[serde(default)]
+    pub url: Few,
     /// A variable, a wall, a secret or an artifact.
     #[serde(default)]
     pub name: Few,

@@ -2,6 +2,7 @@
 
 use model::{Envelope, Resource};
 
+use crate::host::HostPattern;
 use crate::rule::Rule;
 
 /// Where a default, or silence, is in the way.
@@ -16,11 +17,13 @@ pub fn grant_for(envelope: &Envelope, about: &str) -> String {
         }
         Resource::Variable(name) => format!("[environment] pass = [{}]", quoted(name)),
         Resource::Wall(name) => format!("[isolation] accept_gaps = [{}]", quoted(name)),
-        Resource::Host { name, port: 443 } => format!("[network] allow = [{}]", quoted(name)),
-        Resource::Host { name, port } => format!("[network] allow = [{}]", quoted(&format!("{name}:{port}"))),
-        Resource::Request { host, method, path, .. } => format!(
+        Resource::Host { name, port } => {
+            let host = host(name, *port);
+            format!("[network] allow = [{}], or `--allow-net {host}`", quoted(&host))
+        }
+        Resource::Request { host: name, port, method, path } => format!(
             "[[rule]] when = {{ host = {}, method = {}, url = {} }}, then = \"allow\"",
-            quoted(host),
+            quoted(&host(name, *port)),
             quoted(method),
             quoted(path)
         ),
@@ -47,6 +50,14 @@ pub fn grant_for_rule(rule: &Rule) -> String {
     match rule.place.split_once(':') {
         Some(("preset", _)) => format!("disable = [{}]", quoted(&rule.id)),
         _ => format!("a change of the rule `{}` ({})", rule.id, rule.place),
+    }
+}
+
+/// As one would write it in a rule or a flag.
+fn host(name: &str, port: u16) -> String {
+    match HostPattern::of_envelope(name, port) {
+        Some(pattern) => pattern.to_string(),
+        None => format!("{}:{port}", name.escape_debug()),
     }
 }
 

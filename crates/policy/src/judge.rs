@@ -11,6 +11,7 @@ use model::{
 
 use crate::credentials;
 use crate::facts::Facts;
+use crate::network;
 use crate::pattern::Care;
 use crate::policy::Policy;
 use crate::sheet::lowest;
@@ -22,14 +23,16 @@ pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
         Ok(grant) => grant,
         Err(refusal) => return Verdict::Refused(refusal),
     };
-    let judgements = envelopes(request, facts).into_iter().map(|envelope| policy.weigh(&envelope));
+    let judgements = envelopes(request, policy, facts).into_iter().map(|envelope| policy.weigh(&envelope));
     let mut reasons: Vec<Reason> = judgements.flat_map(|judgement| judgement.reasons).collect();
     reasons.extend(about_workspaces(policy, facts));
     reasons.extend(policy.weigh_findings(&facts.findings));
     reasons.extend(facts.reasons.iter().cloned());
     match reasons.iter().map(|reason| reason.ruling).max().unwrap_or(Ruling::Deny) {
         Ruling::Allow => Verdict::Allowed(Box::new(grant), reasons),
-        Ruling::Ask => Verdict::Ask(Box::new(Pending::new(grant, question(request, policy, facts, reasons)))),
+        Ruling::Ask => {
+            Verdict::Ask(Box::new(Pending::new(grant.clone(), question(request, policy, facts, &grant, reasons))))
+        }
         Ruling::Deny => Verdict::Refused(refusal(&reasons)),
     }
 }
@@ -49,7 +52,7 @@ fn about_workspaces(policy: &Policy, facts: &Facts) -> Vec<Reason> {
 }
 
 /// Everything that a request asks for beyond what every sandbox gets.
-pub fn envelopes(request: &Request, facts: &Facts) -> Vec<Envelope> {
+pub fn envelopes(request: &Request, policy: &Policy, facts: &Facts) -> Vec<Envelope> {
     let envelope = |action, resource| envelope(facts, action, resource);
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let path = |place: &Place| Resource::Path(place.path.to_string_lossy().into_owned());
@@ -68,6 +71,7 @@ pub fn envelopes(request: &Request, facts: &Facts) -> Vec<Envelope> {
     for wall in &request.accept_gaps {
         envelopes.push(envelope(Action::Gap, Resource::Wall(wall.name().to_owned())));
     }
+    envelopes.extend(network::envelopes(request, policy, facts));
     envelopes
 }
 
@@ -106,15 +110,19 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-fn envelope(facts: &Facts, action: Action, resource: Resource) -> Envelope {
+pub fn envelope(facts: &Facts, action: Action, resource: Resource) -> Envelope {
+    Envelope { principal: facts.principal.clone(), action, resource, context: context(facts) }
+}
+
+/// Where a request happens.
+pub fn context(facts: &Facts) -> Context {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let context = Context {
+    Context {
         directory: text(&facts.start),
         home: text(&facts.home),
         workspaces: facts.workspaces.iter().map(|place| text(&place.path)).collect(),
         workspace_mode: facts.workspace_mode,
-    };
-    Envelope { principal: facts.principal.clone(), action, resource, context }
+    }
 }
 
 /// What a policy gives to every sandbox: of what one voice gives, that which no other takes away.
@@ -173,7 +181,7 @@ fn refusal(reasons: &[Reason]) -> Refusal {
 const MOST_SHOWN: usize = 12;
 
 /// Everything that the answer depends on.
-fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reason>) -> Question {
+fn question(request: &Request, policy: &Policy, facts: &Facts, grant: &Grant, reasons: Vec<Reason>) -> Question {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let command: Vec<String> = request.command.iter().map(|word| quoted(word)).collect();
     let mut shown = vec![("command".to_owned(), command.join(" "))];
@@ -197,6 +205,7 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, reasons: Vec<Reas
     for wall in &request.accept_gaps {
         shown.push(("without the wall".to_owned(), wall.name().to_owned()));
     }
+    shown.extend(network::shown(request, &grant.powers().network));
     shown.extend(facts.code.iter().map(|digest| ("code".to_owned(), digest.clone())));
     let reasons = reasons.into_iter().filter(|reason| reason.ruling == Ruling::Ask).collect();
     let findings = facts.findings.iter().take(MOST_SHOWN).map(Finding::line).collect();
@@ -217,6 +226,7 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Resu
     let places = places(facts, gift);
     check_directory(facts, &places)?;
     let hidden = hidden(facts, &places);
+    let network = network::granted(request, policy, facts)?;
     let powers = Powers {
         command: Command {
             program: facts.program.path.clone(),
@@ -224,7 +234,7 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Resu
             directory: facts.start.clone(),
             terminal: request.terminal,
         },
-        environment: environment(request, policy, facts, gift, &places),
+        environment: environment(request, policy, facts, gift, &places, &network),
         files: Files {
             places,
             links: facts.links.clone(),
@@ -232,7 +242,7 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Resu
             home: facts.home.clone(),
             user_name: facts.user_name.clone(),
         },
-        network: Network::Closed,
+        network,
         limits: limits(&request.limits, &policy.limits(), facts),
     };
     let missing = gift.missing.iter().chain(&request.accept_gaps).copied().collect();
@@ -415,6 +425,7 @@ fn environment(
     facts: &Facts,
     gift: &Gift,
     places: &[Place],
+    network: &Network,
 ) -> Vec<(OsString, OsString)> {
     let visible = |path: &Path| places.iter().any(|place| is_within(path, &place.path));
     let mut result: Vec<(OsString, OsString)> = Vec::new();
@@ -441,12 +452,23 @@ fn environment(
         set(name, OsStr::new(value));
     }
     set("BELLJAR", OsStr::new("1"));
+    let (trust, stand_ins) = network::variables(network, facts);
+    for (name, value) in &trust {
+        let known = result.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str());
+        let value = network::joined(name, known, value);
+        result.retain(|(known, _)| known != name);
+        result.push((name.into(), value));
+    }
     for (name, value) in &request.environment {
         let inherited = || facts.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         result.retain(|(known, _)| known != name);
         if let Some(value) = value.clone().or_else(inherited) {
             result.push((name.clone(), value));
         }
+    }
+    for (name, value) in stand_ins {
+        result.retain(|(known, _)| *known != name);
+        result.push((name, value));
     }
     result.sort();
     result

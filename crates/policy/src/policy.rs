@@ -11,10 +11,11 @@ use model::{Action, Asked, ForeignRules, Ruling, Strength, Wall};
 
 use crate::compile::{Owner, compile};
 use crate::file::{File, Text};
+use crate::host::HostPattern;
 use crate::pattern::{PathPattern, Roots};
 use crate::presets;
 use crate::reader::{BadPolicy, Source, nearest, read};
-use crate::sheet::{AgentTerms, Sheet, lowest};
+use crate::sheet::{AgentTerms, SecretTerms, Sheet, lowest};
 
 /// What the owner of the machine, the user and the project allow.
 pub struct Policy {
@@ -80,10 +81,7 @@ impl Policy {
     pub fn built_in() -> Policy {
         let place = format!("preset:{DEFAULT_LEVEL}");
         let allowed = |action: Action| (action, (Ruling::Allow, place.clone()));
-        let mut defaults: BTreeMap<_, _> = Action::ALL.into_iter().map(allowed).collect();
-        for action in [Action::Connect, Action::SecretUse] {
-            defaults.insert(action, (Ruling::Deny, place.clone()));
-        }
+        let defaults: BTreeMap<_, _> = Action::ALL.into_iter().map(allowed).collect();
         let sheet = Sheet { defaults, ..Sheet::default() };
         Policy {
             voices: vec![Voice { owner: Owner::User, sheet, foreign: Vec::new() }],
@@ -157,7 +155,7 @@ impl Policy {
     }
 
     /// Voices that can give: a stranger's file can't.
-    fn giving(&self) -> impl Iterator<Item = &Voice> {
+    pub(crate) fn giving(&self) -> impl Iterator<Item = &Voice> {
         self.voices.iter().filter(|voice| voice.owner != Owner::Project)
     }
 
@@ -198,6 +196,31 @@ impl Policy {
             }
         }
         set
+    }
+
+    /// Where a secret may go, as somebody who can give says.
+    pub(crate) fn secret_hosts(&self, name: &str) -> impl Iterator<Item = &HostPattern> {
+        let terms = self.giving().filter_map(move |voice| voice.sheet.settings.secrets.get(name));
+        terms.flat_map(|terms| terms.hosts.iter().map(|(pattern, _)| pattern))
+    }
+
+    /// Where the value of a secret is: `store`, `env:NAME`, `cmd:COMMAND` or `keyring:NAME`. The managed policy's word, then the
+    /// user's.
+    pub fn secret_source(&self, name: &str) -> &str {
+        self.of_secret(name, |terms| terms.source.as_deref()).unwrap_or("store")
+    }
+
+    /// The variable inside that has what stands for it.
+    pub(crate) fn secret_variable<'a>(&'a self, name: &'a str) -> &'a str {
+        self.of_secret(name, |terms| terms.variable.as_deref()).unwrap_or(name)
+    }
+
+    pub(crate) fn secret_prefix(&self, name: &str) -> Option<&str> {
+        self.of_secret(name, |terms| terms.prefix.as_deref())
+    }
+
+    fn of_secret<'a>(&'a self, name: &str, value: impl Fn(&'a SecretTerms) -> Option<&'a str>) -> Option<&'a str> {
+        self.giving().filter_map(|voice| voice.sheet.settings.secrets.get(name)).find_map(value)
     }
 
     pub fn minimum(&self) -> Strength {
@@ -244,6 +267,8 @@ fn has_no_effect(said: &Sheet, file: &str) -> Option<String> {
         ("environment.set", settings.set.is_empty()),
         ("isolation.accept_gaps", settings.accepted_missing.is_empty()),
         ("network.allow", !said.rules.iter().any(|rule| rule.id == "network.allow")),
+        ("network.download", !said.rules.iter().any(|rule| rule.id == "network.download")),
+        ("network.git", !said.rules.iter().any(|rule| rule.id == "network.git")),
     ];
     let parts: Vec<&str> = parts.into_iter().filter(|(_, empty)| !empty).map(|(name, _)| name).collect();
     let are = if parts.len() == 1 { "has" } else { "have" };

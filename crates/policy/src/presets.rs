@@ -8,7 +8,7 @@ use crate::reader::{BadPolicy, Source, read};
 use crate::ready::ready;
 use crate::sheet::Sheet;
 
-/// By name. Levels first, then languages, then agents.
+/// By name. Levels first, then languages, agents, registries.
 const ALL: &[(&str, &str)] = &[
     ("locked", include_str!(concat!(env!("OUT_DIR"), "/locked.toml"))),
     ("balanced", include_str!(concat!(env!("OUT_DIR"), "/balanced.toml"))),
@@ -23,7 +23,18 @@ const ALL: &[(&str, &str)] = &[
     ("claude-code", include_str!(concat!(env!("OUT_DIR"), "/claude-code.toml"))),
     ("codex", include_str!(concat!(env!("OUT_DIR"), "/codex.toml"))),
     ("generic", include_str!(concat!(env!("OUT_DIR"), "/generic.toml"))),
+    ("pypi", include_str!(concat!(env!("OUT_DIR"), "/pypi.toml"))),
+    ("npm", include_str!(concat!(env!("OUT_DIR"), "/npm.toml"))),
+    ("crates", include_str!(concat!(env!("OUT_DIR"), "/crates.toml"))),
+    ("goproxy", include_str!(concat!(env!("OUT_DIR"), "/goproxy.toml"))),
+    ("maven", include_str!(concat!(env!("OUT_DIR"), "/maven.toml"))),
+    ("rubygems", include_str!(concat!(env!("OUT_DIR"), "/rubygems.toml"))),
+    ("debian", include_str!(concat!(env!("OUT_DIR"), "/debian.toml"))),
+    ("git-hosts", include_str!(concat!(env!("OUT_DIR"), "/git-hosts.toml"))),
 ];
+
+/// Presets that are places to download from, for `--allow-net @NAME`.
+pub const REGISTRIES: &[&str] = &["pypi", "npm", "crates", "goproxy", "maven", "rubygems", "debian", "git-hosts"];
 
 /// What the preset of this name says by itself, and which others it extends.
 pub fn sheet(name: &str, roots: Roots<'_>) -> Option<Result<(Sheet, Vec<Text>), BadPolicy>> {

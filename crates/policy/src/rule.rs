@@ -9,11 +9,12 @@ use shell::{Simple, Word};
 
 use crate::argument::{ArgumentPattern, Told};
 use crate::calling_off;
-use crate::host::HostPattern;
+use crate::host::{HostPattern, read_host};
 use crate::paths::{self, Named, Whereabouts};
 use crate::pattern::{Care, Glob, PathPattern, is_plain};
 use crate::ready::Ready;
 use crate::subcommand::Subcommand;
+use crate::url::RequestPattern;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
@@ -106,6 +107,9 @@ pub enum Condition {
     Writes(bool),
     Path(Vec<PathPattern>),
     Host(Vec<HostPattern>),
+    Request(RequestPattern),
+    /// None of them.
+    OtherRequests(Vec<RequestPattern>),
     Name(Vec<Glob>),
     Language(Vec<String>),
     /// The list of a section that says "only these": what is in none.
@@ -126,12 +130,14 @@ pub struct Part<'a> {
     named: OnceCell<(Vec<Named>, bool)>,
     /// A path stands for everything below it, too.
     around: bool,
+    /// A connection stands for whatever request may come over it.
+    requests: bool,
 }
 
 impl<'a> Part<'a> {
     pub fn of(envelope: &'a Envelope, command: Option<&'a Simple>) -> Part<'a> {
         let name = command.and_then(Simple::name);
-        Part { envelope, command, name, place: None, named: OnceCell::new(), around: false }
+        Part { envelope, command, name, place: None, named: OnceCell::new(), around: false, requests: false }
     }
 
     /// The same, where a path stands for everything below it.
@@ -139,9 +145,18 @@ impl<'a> Part<'a> {
         Part { around: true, ..Part::of(envelope, None) }
     }
 
+    /// The same, where a connection stands for whatever request may come over it.
+    pub fn opening(envelope: &'a Envelope) -> Part<'a> {
+        Part { requests: true, ..Part::of(envelope, None) }
+    }
+
     /// The same, of a command that starts where those before it in its line lead to.
     pub fn from(self, place: &'a Whereabouts) -> Part<'a> {
         Part { place: Some(place), ..self }
+    }
+
+    pub fn stands_for_requests(&self) -> bool {
+        self.requests
     }
 
     fn place(&self) -> Cow<'a, Whereabouts> {
@@ -169,7 +184,7 @@ impl Rule {
         // The least of all: one condition that does not hold is enough.
         let mut told = Told::Yes;
         for condition in self.conditions.all() {
-            told = told.min(condition.holds(part, care));
+            told = told.min(condition.holds(part, care, self.then));
             if told == Told::No {
                 break;
             }
@@ -178,9 +193,58 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// Is about requests, and not about all that goes to a host.
+    pub fn reads(&self) -> bool {
+        self.actions.contains(&Action::Connect)
+            && self
+                .conditions
+                .all()
+                .iter()
+                .any(|one| matches!(one, Condition::Request(_) | Condition::OtherRequests(_)))
+    }
+
+    /// Hosts that it names; none, where it is about any.
+    pub fn hosts(&self) -> Option<&[HostPattern]> {
+        self.conditions.all().iter().find_map(|condition| match condition {
+            Condition::Host(patterns) => Some(patterns.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// All but what it says of hosts and requests: whether it is a rule for this principal at all.
+    pub fn concerns(&self, part: &Part<'_>) -> bool {
+        let care = if self.then == Ruling::Allow { Care::Exact } else { Care::Forgiving };
+        let of_network =
+            |one: &&Condition| matches!(one, Condition::Host(_) | Condition::Request(_) | Condition::OtherRequests(_));
+        let rest = self.conditions.all().iter().filter(|one| !of_network(one));
+        self.actions.contains(&Action::Connect)
+            && rest.into_iter().all(|one| one.holds(part, care, self.then) != Told::No)
+    }
+}
+
+/// What somebody asks for may be a pattern itself: `*.example.org`. What allows must be about all of it, and what asks about
+/// any part. Of what denies a part, the gate keeps that part closed.
+fn is_host(pattern: &HostPattern, name: &str, port: u16, care: Care, then: Ruling) -> bool {
+    match read_host(name) {
+        Some(host) if port > 0 => pattern.matches(&host, port, care),
+        _ => HostPattern::of_envelope(name, port).is_some_and(|asked| match then {
+            Ruling::Ask => pattern.meets(&asked, care),
+            Ruling::Allow | Ruling::Deny => pattern.covers(&asked, care),
+        }),
+    }
+}
+
+pub fn is_host_of(pattern: &HostPattern, name: &str) -> bool {
+    match read_host(name) {
+        Some(host) => pattern.names(&host),
+        None => HostPattern::of_envelope(name, 0).is_some_and(|asked| pattern.covers_names(&asked)),
+    }
+}
+
 impl Condition {
-    fn holds(&self, part: &Part<'_>, care: Care) -> Told {
-        let Part { envelope, command, name, place: _, named: _, around } = part;
+    fn holds(&self, part: &Part<'_>, care: Care, then: Ruling) -> Told {
+        let Part { envelope, command, name, place: _, named: _, around, requests } = part;
         match self {
             Condition::Agent(names) => {
                 let user = format!("user:{}", envelope.principal.user);
@@ -235,15 +299,24 @@ impl Condition {
                 _ => Told::No,
             },
             Condition::Host(patterns) => match &envelope.resource {
-                Resource::Host { name, port } => {
-                    patterns.iter().any(|pattern| pattern.matches(name, *port, care)).into()
-                }
-                Resource::Request { host, port, .. } => {
-                    patterns.iter().any(|pattern| pattern.matches(host, *port, care)).into()
+                Resource::Host { name, port } | Resource::Request { host: name, port, .. } => {
+                    patterns.iter().any(|pattern| is_host(pattern, name, *port, care, then)).into()
                 }
                 // A secret goes to a host; which port is the connection's question.
-                Resource::Secret { host, .. } => patterns.iter().any(|pattern| pattern.names(host)).into(),
+                Resource::Secret { host, .. } => patterns.iter().any(|pattern| is_host_of(pattern, host)).into(),
                 _ => Told::No,
+            },
+            Condition::Request(pattern) => match &envelope.resource {
+                Resource::Request { method, path, .. } => pattern.matches(method, path, care).into(),
+                // Of a connection, nobody knows yet: each request is judged by itself, at the gate.
+                _ => (*requests && then != Ruling::Deny).into(),
+            },
+            Condition::OtherRequests(patterns) => match &envelope.resource {
+                // What is called off is called off by exactly these.
+                Resource::Request { method, path, .. } => {
+                    (!patterns.iter().any(|pattern| pattern.matches(method, path, Care::Exact))).into()
+                }
+                _ => (*requests && then != Ruling::Deny).into(),
             },
             Condition::Name(globs) => match &envelope.resource {
                 Resource::Variable(name)
@@ -282,6 +355,7 @@ impl Condition {
             Condition::FedBy(_) | Condition::Writes(_) => action == Exec,
             Condition::Path(_) => matches!(action, Exec | Read | Write | Commit),
             Condition::Host(_) => matches!(action, Connect | SecretUse),
+            Condition::Request(_) | Condition::OtherRequests(_) => action == Connect,
             Condition::Name(_) => matches!(action, Environment | Gap | SecretUse | Release),
             Condition::Language(_) | Condition::LanguageIsNot(_) => action == Code,
             Condition::LargerThan(_) => matches!(action, Code | Release),
@@ -302,6 +376,7 @@ impl Condition {
             Condition::Writes(_) => "writes",
             Condition::Path(_) => "path",
             Condition::Host(_) => "host",
+            Condition::Request(_) | Condition::OtherRequests(_) => "method` or `url",
             Condition::Name(_) => "name",
             Condition::Language(_) | Condition::LanguageIsNot(_) => "language",
             Condition::LargerThan(_) => "larger_than",

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::{Action, Asked, Ruling, Strength, Wall};
 
+use crate::host::HostPattern;
 use crate::monitor::MonitorTerms;
 use crate::pattern::{Glob, PathPattern};
 use crate::rule::Rule;
@@ -43,6 +44,18 @@ pub struct Settings {
     pub findings: FindingTerms,
     /// Whether secrets are taken out of output.
     pub redact: Option<bool>,
+    pub secrets: BTreeMap<String, SecretTerms>,
+}
+
+/// What is said of one secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecretTerms {
+    /// All places where it may go, each with where that is said; anywhere, if none is.
+    pub hosts: Vec<(HostPattern, String)>,
+    /// `store`, `env:NAME`, `cmd:COMMAND` or `keyring:NAME`.
+    pub source: Option<String>,
+    pub variable: Option<String>,
+    pub prefix: Option<String>,
 }
 
 /// What to do about findings. Lists go by how grave they are, as in [`model::Severity::ALL`].
@@ -108,6 +121,7 @@ impl Settings {
             monitor,
             findings,
             redact,
+            secrets,
         } = later;
         self.limits = either(&limits, &self.limits, |later, earlier| later.or(earlier));
         self.read.extend(read);
@@ -137,6 +151,13 @@ impl Settings {
         }
         self.findings.ignore.extend(ignore);
         self.redact = redact.or(self.redact);
+        for (name, SecretTerms { hosts, source, variable, prefix }) in secrets {
+            let known = self.secrets.entry(name).or_default();
+            known.hosts.extend(hosts);
+            known.source = source.or(known.source.take());
+            known.variable = variable.or(known.variable.take());
+            known.prefix = prefix.or(known.prefix.take());
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A policy in words: one line for each thing it says.
 
-use model::{Asked, Remark, Ruling, Said, SaidLine, Severity};
+use model::{Action, Asked, Remark, Ruling, Said, SaidLine, Severity};
 
 use crate::compile::{Owner, RESERVED, compile, unnamed};
 use crate::pattern::{PathPattern, Roots};
@@ -155,6 +155,19 @@ impl Voice {
         if let Some(redact) = settings.redact {
             say(format!("{} secrets out of output", if redact { "take" } else { "do not take" }), "");
         }
+        for (name, terms) in &settings.secrets {
+            let hosts: Vec<String> = terms.hosts.iter().map(|(pattern, _)| pattern.to_string()).collect();
+            if let Some((_, place)) = terms.hosts.first() {
+                say(format!("send the secret {name} only to {}", hosts.join(", ")), place);
+            }
+            let said =
+                [("from", &terms.source), ("as the variable", &terms.variable), ("with the beginning", &terms.prefix)];
+            for (word, value) in said {
+                if let Some(value) = value {
+                    say(format!("take the secret {name} {word} `{value}`"), "");
+                }
+            }
+        }
         for rules in &self.foreign {
             say(format!("{} rules in another language", rules.count()), "");
         }
@@ -166,7 +179,9 @@ impl Voice {
         let allowed = |rule: &&Rule| {
             let by_default =
                 |action| self.sheet.defaults.get(action).is_some_and(|(ruling, _)| *ruling == Ruling::Allow);
-            rule.then == Ruling::Allow && rule.is_written() && rule.actions.iter().all(by_default)
+            // A default opens no host that nobody named.
+            let opens = rule.actions.contains(&Action::Connect);
+            rule.then == Ruling::Allow && rule.is_written() && !opens && rule.actions.iter().all(by_default)
         };
         let idle = self.sheet.rules.iter().filter(allowed);
         idle.map(|rule| Remark {

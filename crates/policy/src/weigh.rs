@@ -2,7 +2,7 @@
 //!
 //! A command line is heard command by command. These rules steer who is asked; the sandbox is the wall.
 
-use model::{Action, Envelope, Judgement, Reason, Resource, Ruling};
+use model::{Action, Envelope, ForeignRules, Judgement, Reason, Resource, Ruling};
 use shell::{Reading, Simple};
 
 use crate::argument::Told;
@@ -12,7 +12,7 @@ use crate::grants::{grant_for, grant_for_printed, grant_for_rule};
 use crate::paths::Whereabouts;
 use crate::policy::{Policy, Voice};
 use crate::printed;
-use crate::rule::{Part, Rule};
+use crate::rule::{Part, Rule, is_host_of};
 
 impl Policy {
     pub fn weigh(&self, envelope: &Envelope) -> Judgement {
@@ -98,7 +98,7 @@ impl Policy {
     }
 
     /// What all voices say about one part.
-    fn hear(&self, part: &Part<'_>) -> Vec<Reason> {
+    pub(crate) fn hear(&self, part: &Part<'_>) -> Vec<Reason> {
         self.voices.iter().flat_map(|voice| voice.says(part)).collect()
     }
 
@@ -150,6 +150,7 @@ impl Voice {
             unsure += usize::from(told == Told::Maybe && rule.then != Ruling::Allow);
         }
         reasons.extend(self.languages(part));
+        reasons.extend(self.secret_hosts(part));
         reasons.extend(self.foreign_rules(part));
         // A rule that may not be about it takes no default away: one more rule that denies would make a no a question.
         if reasons.len() == unsure
@@ -194,10 +195,32 @@ impl Voice {
         })
     }
 
+    /// Where a secret may go, summed up over all that the owner's files list.
+    fn secret_hosts(&self, part: &Part<'_>) -> Option<Reason> {
+        let Resource::Secret { name, host } = &part.envelope.resource else { return None };
+        let listed = &self.sheet.settings.secrets.get(name)?.hosts;
+        let (_, place) = listed.first()?;
+        if listed.iter().any(|(pattern, _)| is_host_of(pattern, host)) {
+            return None;
+        }
+        let hosts: Vec<String> = listed.iter().map(|(pattern, _)| pattern.to_string()).collect();
+        Some(Reason {
+            ruling: Ruling::Deny,
+            rule: format!("secrets.{name}"),
+            place: place.clone(),
+            why: format!("`{name}` may only go to {}", hosts.join(", ")),
+            action: Action::SecretUse,
+            about: part.envelope.resource.to_string(),
+            grant: grant_for(part.envelope, ""),
+        })
+    }
+
     fn foreign_rules(&self, part: &Part<'_>) -> Vec<Reason> {
         if self.foreign.is_empty() {
             return Vec::new();
         }
+        // Those that speak of requests are heard on each of them.
+        let heard = |rules: &&Box<dyn ForeignRules>| !(part.stands_for_requests() && rules.reads_requests());
         let one;
         let envelope = match part.command {
             None => part.envelope,
@@ -208,7 +231,8 @@ impl Voice {
                 &one
             }
         };
-        let mut reasons: Vec<Reason> = self.foreign.iter().flat_map(|rules| rules.judge(envelope)).collect();
+        let mut reasons: Vec<Reason> =
+            self.foreign.iter().filter(heard).flat_map(|rules| rules.judge(envelope)).collect();
         // They see words as they are written: what a word comes out as may be what one of them forbids.
         let unknown = part.command.and_then(|command| command.arguments.iter().find(|word| word.known().is_none()));
         if let Some(word) = unknown
@@ -228,9 +252,13 @@ impl Voice {
     }
 }
 
-fn reason(rule: &Rule, told: Told, part: &Part<'_>) -> Option<Reason> {
+pub fn reason(rule: &Rule, told: Told, part: &Part<'_>) -> Option<Reason> {
     let (ruling, why) = match (told, rule.then) {
         (Told::No, _) | (Told::Maybe, Ruling::Allow) => return None,
+        // To the connection it has nothing against.
+        (Told::Yes, Ruling::Ask) if part.stands_for_requests() && rule.reads() => {
+            (Ruling::Allow, "each request is judged by itself".to_owned())
+        }
         (Told::Yes, then) => (then, rule.why.clone().into_owned()),
         // Nobody can tell before it runs, so somebody must.
         (Told::Maybe, Ruling::Ask | Ruling::Deny) => {

@@ -6,10 +6,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use model::{
-    Action, Changed, Check, Checked, Comparison, Context, Envelope, InForce, Inspected, Outcome, Policies, Principal,
-    Remark, Replay, Resource, Said, SaidLine, Trouble, Trusted, agents,
+    Action, Changed, Check, Checked, Comparison, Context, Endpoint, Envelope, Host, HostName, InForce, Inspected,
+    Judgement, NetworkAsked, Opening, Outcome, OutgoingRequest, Policies, Principal, Remark, Replay, Resource, Said,
+    SaidLine, Trouble, Trusted, agents,
 };
-use policy::{Owner, Policy};
+use policy::{GateRules, Owner, Policy};
 use serde_json::json;
 
 use super::{Loaded, Trust, code, ignored, load, project_files, read_existing, recorded};
@@ -24,7 +25,10 @@ impl Policies for Engine {
         let here = Here::look(agent)?;
         let loaded = self.load_here(&here, candidate)?;
         let envelope = here.envelope(asked)?;
-        let judgement = loaded.policy.weigh(&envelope);
+        let judgement = match &envelope.resource {
+            Resource::Host { .. } | Resource::Request { .. } => at_the_gate(&loaded.policy, &envelope)?,
+            _ => loaded.policy.weigh(&envelope),
+        };
         let found = self.look_at_code(asked, &here)?.findings;
         let judgement = judgement.with(loaded.policy.weigh_findings(&found));
         Ok(Telling::of_the_process().checked(Checked { judgement, envelope, revision: loaded.policy.revision }))
@@ -265,9 +269,20 @@ impl Here {
             Check::Read(path) => (Action::Read, Resource::Path(text(&real(&self.full(path))))),
             Check::Write(path) => (Action::Write, Resource::Path(text(&real(&self.full(path))))),
             Check::Commit(path) => (Action::Commit, Resource::Path(text(&real(&self.full(path))))),
-            Check::Host { name, port } => (Action::Connect, {
-                door::host(name).map_err(trouble)?;
-                Resource::Host { name: name.clone(), port: *port }
+            Check::Host { name, port, request } => (Action::Connect, {
+                let host = host(name)?.to_string();
+                match request {
+                    None => Resource::Host { name: host, port: *port },
+                    Some((method, path)) if path.starts_with('/') => {
+                        Resource::Request { host, port: *port, method: method.clone(), path: path.clone() }
+                    }
+                    Some((_, path)) => {
+                        return Err(Trouble {
+                            message: format!("`{}` is no path of a request", path.escape_debug()),
+                            fix: "begin it with `/`".to_owned(),
+                        });
+                    }
+                }
             }),
         };
         let context = Context {
@@ -279,6 +294,40 @@ impl Here {
         let principal = Principal { user: self.user.name.clone(), agent: self.agent.clone() };
         Ok(Envelope { principal, action, resource, context })
     }
+}
+
+/// A name or an address, in the one form in which the gate sees it.
+fn host(name: &str) -> Result<Host, Trouble> {
+    door::host(name).map_err(trouble)?;
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse().ok().map(Host::Address);
+    address.or_else(|| HostName::read(name).map(Host::Name)).ok_or_else(|| Trouble {
+        message: format!("`{}` is no host", name.escape_debug()),
+        fix: "write a name such as `example.org`, or an address such as `192.0.2.7`".to_owned(),
+    })
+}
+
+/// As the gate would answer a sandbox for which nothing was asked: a default opens no host.
+fn at_the_gate(policy: &Policy, envelope: &Envelope) -> Result<Judgement, Trouble> {
+    let Envelope { principal, context, resource, .. } = envelope;
+    let refused = |refusal| trouble(Outcome::Refused(refusal));
+    let gate = GateRules::new(policy, principal.clone(), context.clone(), &NetworkAsked::default()).map_err(refused)?;
+    Ok(match resource {
+        Resource::Request { host: name, port, method, path } => {
+            let (path, query) = path.split_once('?').unwrap_or((path, ""));
+            gate.request(&OutgoingRequest {
+                destination: Endpoint { host: host(name)?, port: *port },
+                method: method.clone(),
+                path: path.to_owned(),
+                query: query.to_owned(),
+                body: None,
+            })
+        }
+        Resource::Host { name, port } => match gate.opening(&Endpoint { host: host(name)?, port: *port }) {
+            Opening::Whole(judgement) | Opening::Read(judgement) => judgement,
+        },
+        _ => policy.weigh(envelope),
+    })
 }
 
 /// Free of links as far as it exists: a rule on a path is a rule on what it leads to.

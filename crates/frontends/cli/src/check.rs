@@ -54,7 +54,12 @@ fn asked(matches: &ArgMatches) -> Result<Check, String> {
         });
     }
     if let Some(host) = matches.get_one::<String>("host") {
-        return read_host(host);
+        let text = |name: &str| matches.get_one::<String>(name).cloned();
+        let request = match (text("method"), text("url")) {
+            (None, None) => None,
+            (method, url) => Some((method.unwrap_or_else(|| "GET".to_owned()), url.unwrap_or_else(|| "/".to_owned()))),
+        };
+        return read_host(host, request);
     }
     let words: Vec<OsString> = matches.get_many::<OsString>("command").into_iter().flatten().cloned().collect();
     match words.as_slice() {
@@ -68,13 +73,13 @@ fn asked(matches: &ArgMatches) -> Result<Check, String> {
     }
 }
 
-fn read_host(host: &str) -> Result<Check, String> {
+fn read_host(host: &str, request: Option<(String, String)>) -> Result<Check, String> {
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port),
         _ => (host, "443"),
     };
     match port.parse() {
-        Ok(port) if port > 0 && !name.is_empty() => Ok(Check::Host { name: name.to_owned(), port }),
+        Ok(port) if port > 0 && !name.is_empty() => Ok(Check::Host { name: name.to_owned(), port, request }),
         _ => Err(format!("belljar: `{host}` is no host; write `example.org` or `example.org:8080`")),
     }
 }

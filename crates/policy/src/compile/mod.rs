@@ -1,6 +1,7 @@
 //! The form of a file → what it means. Most sections are short ways to write rules.
 
 mod monitor;
+mod network;
 mod rule;
 
 use std::collections::BTreeSet;
@@ -11,7 +12,6 @@ use model::{Action, Asked, Ruling, Strength, Wall};
 use toml::Spanned;
 
 use crate::file::{self, File, Text};
-use crate::host::HostPattern;
 use crate::pattern::{Glob, PathPattern, Roots};
 use crate::reader::{BadPolicy, Source, nearest};
 use crate::rule::{Condition, Conditions, Rule};
@@ -89,6 +89,7 @@ pub fn compile(source: Source<'_>, file: File, roots: Roots<'_>, owner: Owner) -
     Ok(sheet)
 }
 
+pub use network::is_secret;
 pub use rule::{RESERVED, unnamed};
 
 /// What one `when` means: its actions, and all that must hold.
@@ -262,44 +263,6 @@ impl Compiler<'_> {
     ) -> Result<Option<T>, BadPolicy> {
         let Some(text) = text else { return Ok(None) };
         read(text.get_ref()).map(Some).map_err(|error| self.bad(&text.span(), format!("{key}: {error}")))
-    }
-
-    fn network(&self, network: &file::Network, sheet: &mut Sheet) -> Result<(), BadPolicy> {
-        let file::Network { allow, ask, deny } = network;
-        let lists = [
-            ("network.allow", allow, Ruling::Allow),
-            ("network.ask", ask, Ruling::Ask),
-            ("network.deny", deny, Ruling::Deny),
-        ];
-        for (id, list, then) in lists {
-            for text in list {
-                let host = Condition::Host(vec![self.host(text)?]);
-                self.section(sheet, id, text, &[Action::Connect], host, then);
-            }
-        }
-        Ok(())
-    }
-
-    fn host(&self, text: &Text) -> Result<HostPattern, BadPolicy> {
-        HostPattern::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message))
-    }
-
-    fn secret(&self, key: &Spanned<String>, secret: &file::Secret, sheet: &mut Sheet) -> Result<(), BadPolicy> {
-        let name = key.get_ref();
-        let known = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
-        if name.is_empty() || !name.chars().all(known) {
-            let message =
-                format!("`{}` is no name for a secret; use letters, digits, `_`, `-` and `.`", name.escape_debug());
-            return Err(self.bad(&key.span(), message));
-        }
-        for text in &secret.hosts {
-            let host = Condition::Host(vec![self.host(text)?]);
-            self.section(sheet, &format!("secrets.{name}"), text, &[Action::SecretUse], host, Ruling::Allow);
-            if let Some(rule) = sheet.rules.last_mut() {
-                rule.conditions.add(Condition::Name(vec![Glob::new(name)]));
-            }
-        }
-        Ok(())
     }
 
     fn code(&self, code: &file::Code, sheet: &mut Sheet) -> Result<(), BadPolicy> {

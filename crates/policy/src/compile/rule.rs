@@ -9,6 +9,7 @@ use super::{Compiler, Owner};
 use crate::argument::ArgumentPattern;
 use crate::examples;
 use crate::file::{self, Text};
+use crate::host::read_host;
 use crate::pattern::Glob;
 use crate::reader::BadPolicy;
 use crate::rule::{Condition, Conditions, Rule};
@@ -106,12 +107,14 @@ impl Compiler<'_> {
             writes: _,
             path,
             host,
+            method,
+            url,
             name,
             language,
             larger_than: _,
             workspace_mode: _,
         } = when;
-        let few = [action, agent, program, subcommand, other_than, fed_by, path, host, name, language];
+        let few = [action, agent, program, subcommand, other_than, fed_by, path, host, method, url, name, language];
         let lists = few.into_iter().map(|few| &few.0).chain([args, without, unless_first, unless_hosts]);
         for list in lists {
             let odd =
@@ -145,7 +148,9 @@ impl Compiler<'_> {
             || when.writes.is_some();
         let told = match () {
             () if command => Some(Action::Exec),
-            () if !when.host.0.is_empty() => Some(Action::Connect),
+            () if !when.host.0.is_empty() || !when.method.0.is_empty() || !when.url.0.is_empty() => {
+                Some(Action::Connect)
+            }
             () if !when.language.0.is_empty() => Some(Action::Code),
             () => None,
         };
@@ -180,6 +185,8 @@ impl Compiler<'_> {
             writes,
             path,
             host,
+            method,
+            url,
             name,
             language,
             larger_than,
@@ -238,7 +245,10 @@ impl Compiler<'_> {
         }
         if !unless_hosts.is_empty() {
             for text in unless_hosts {
-                self.host(text)?;
+                // Whatever the port: commands name it or not.
+                if read_host(text.get_ref()).is_none() {
+                    self.host(text)?;
+                }
             }
             let hosts = unless_hosts.iter().map(|text| text.get_ref().to_ascii_lowercase()).collect();
             conditions.push(Condition::UnlessHosts(hosts));
@@ -248,6 +258,9 @@ impl Compiler<'_> {
         }
         if !host.0.is_empty() {
             conditions.push(Condition::Host(host.0.iter().map(|text| self.host(text)).collect::<Result<_, _>>()?));
+        }
+        if !method.0.is_empty() || !url.0.is_empty() {
+            conditions.push(Condition::Request(self.request(&method.0, &url.0)?));
         }
         if !name.0.is_empty() {
             conditions.push(Condition::Name(globs(&name.0)));

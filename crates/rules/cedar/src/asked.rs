@@ -72,9 +72,15 @@ fn resource(resource: &Resource, words: &Vocabulary) -> Result<Entity, String> {
         }
         Resource::Variable(name) => entity(thing(&words.variable, name), [("name", text(name))], []),
         Resource::Wall(name) => entity(thing(&words.wall, name), [("name", text(name))], []),
-        Resource::Host { name, port } | Resource::Request { host: name, port, .. } => {
+        Resource::Host { name, port } => {
             let name = host_name(name).ok_or("it is no name of a host")?;
             let attributes = [("name", text(&name)), ("port", number(u64::from(*port)))];
+            entity(thing(&words.host, &name), attributes, domains(&name, words))
+        }
+        Resource::Request { host, port, method, path } => {
+            let name = host_name(host).ok_or("it is no name of a host")?;
+            let port = number(u64::from(*port));
+            let attributes = [("name", text(&name)), ("port", port), ("method", text(method)), ("path", text(path))];
             entity(thing(&words.host, &name), attributes, domains(&name, words))
         }
         Resource::Secret { name, host } => {
@@ -175,6 +181,15 @@ mod tests {
             (Action::Environment, Resource::Variable(name())),
             (Action::Gap, Resource::Wall(name())),
             (Action::Connect, Resource::Host { name: "a.b.c".to_owned(), port: 443 }),
+            (
+                Action::Connect,
+                Resource::Request {
+                    host: "a.b".to_owned(),
+                    port: 80,
+                    method: "GET".to_owned(),
+                    path: "/a?b".to_owned(),
+                },
+            ),
             (Action::SecretUse, Resource::Secret { name: name(), host: "10.0.0.1".to_owned() }),
             (Action::Release, Resource::Artifact { name: name(), bytes: 3 }),
         ]

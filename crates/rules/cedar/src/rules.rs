@@ -189,6 +189,15 @@ impl ForeignRules for Rules {
         !self.speaking_of(action).silent
     }
 
+    /// By its words: one that only looks as if it were about requests costs no more than that they are read.
+    fn reads_requests(&self) -> bool {
+        let says = |rule: &Rule| {
+            let text = rule.policy.to_string();
+            text.contains("method") || text.contains("path")
+        };
+        self.rules.iter().any(|rule| rule.speaks_of(Action::Connect, self.words) && says(rule))
+    }
+
     fn count(&self) -> usize {
         self.rules.len()
     }

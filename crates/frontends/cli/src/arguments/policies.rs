@@ -75,6 +75,20 @@ pub fn check(check: Command) -> Command {
                 .conflicts_with("command")
                 .help("A host to connect to"),
         )
+        .arg(
+            Arg::new("method")
+                .long("method")
+                .value_name("METHOD")
+                .requires("host")
+                .help("Of a request to the host: GET, POST; GET if only `--url` is said"),
+        )
+        .arg(
+            Arg::new("url")
+                .long("url")
+                .value_name("PATH")
+                .requires("host")
+                .help("The path of a request to the host: `/repos/x?y=z`; `/` if only `--method` is said"),
+        )
         .arg(agent())
         .arg(
             Arg::new("policy")
