@@ -107,6 +107,18 @@ pub fn serve(settings: GateSettings, doors: Doors, end: OwnedFd) -> Result<Traff
     serve_amid(settings, doors, end, Around::default())
 }
 
+/// Where visitors of a published port arrive: nobody beyond this machine.
+pub fn listen(port: u16) -> io::Result<std::net::TcpListener> {
+    std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port))
+}
+
+/// Has something that takes long done beside the gate, whose own thread must not wait.
+pub fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> impl Future<Output = Option<T>> + 'static {
+    async move { tokio::task::spawn_blocking(work).await.ok() }
+}
+
 /// What lies around a gate. Tests put their own in its place.
 struct Around {
     original: Original,

@@ -1,4 +1,4 @@
-//! The only way out to the network. So far: what belljar itself has to say to others, and the page of its metrics.
+//! The only way out to the network: the gate of sandboxes, what belljar itself has to say to others, the page of its metrics.
 //!
 //! Blocking at its surface. Sending starts no thread, and leaves none behind: sandboxes are forked from processes that may
 //! have told an anchor before. Whoever answers is not trusted: time and memory are bounded whatever they do.
@@ -6,7 +6,7 @@
 mod client;
 mod deadline;
 mod error;
-pub mod gate;
+mod gate;
 mod headers;
 mod page;
 mod place;
@@ -16,6 +16,7 @@ mod trust;
 
 pub use client::{Answer, Client, Settings};
 pub use error::{Error, Result};
+pub use gate::{GateLimits, GateSettings, listen, on_a_thread, serve as serve_gate};
 pub use page::serve;
 pub use place::{Encryption, Url};
 pub use read::{Authority, Fence, ReadLimits, Reader, SecretValue, Violation};

@@ -20,7 +20,7 @@ use model::{
 use sys::process::{Alone, Forked, Namespaces};
 use sys::{descriptors, process, signals};
 
-pub use porter::Doorkeeper;
+pub use porter::{Doorkeeper, Shared};
 
 /// A gate that waits for its sandbox, or serves it.
 pub struct Gate {
@@ -92,11 +92,12 @@ impl Outside for Gate {
         let mut words = first.to_le_bytes().to_vec();
         words.extend([streams.len() as u8, names.len() as u8, long_names.len() as u8]);
         // Forked by us: the gate has threads.
-        let dialer = if self.published {
-            let alone = Alone::prove().map_err(|error| trouble("reach servers inside", error))?;
-            Some(sys::dialer::start(first, alone).map_err(|error| trouble("reach servers inside", error))?)
-        } else {
-            None
+        let dialer = match streams.first().filter(|_| self.published) {
+            Some(door) => {
+                let dialer = Alone::prove().and_then(|alone| sys::dialer::start(door.as_fd(), alone));
+                Some(dialer.map_err(|error| trouble("reach servers inside", error))?)
+            }
+            None => None,
         };
         let all = streams.iter().chain(names).chain(long_names).chain(&dialer);
         let all: Vec<BorrowedFd<'_>> = all.map(|one| one.as_fd()).collect();
@@ -154,6 +155,8 @@ fn attend(
         process::forbid_new_privileges()?;
         // What a terminal sends to all of us is for the payload; we go when our parent does.
         signals::block_all()?;
+        // It takes a while to read all authorities of the host: the sandbox is being built meanwhile.
+        let reader = Reader::new(authority, secrets, Trust::Host, ReadLimits::default()).map_err(io::Error::other)?;
         let mut words = [0; 16];
         let (count, all) = descriptors::receive(wire.as_fd(), &mut words)?;
         let [a, b, c, d, streams, names, long_names] = words[..7] else { return Ok(None) };
@@ -164,7 +167,6 @@ fn attend(
         let mut some = |count: u8| -> Vec<OwnedFd> { all.by_ref().take(usize::from(count)).collect() };
         let doors = Doors { streams: some(streams), names: some(names), long_names: some(long_names) };
         let dialer = all.next();
-        let reader = Reader::new(authority, secrets, Trust::Host, ReadLimits::default()).map_err(io::Error::other)?;
         let settings = GateSettings {
             porter: Rc::new(keeper),
             gated,
@@ -193,7 +195,7 @@ fn attend(
 
 /// The host's own authorities and the gate's, for whoever inside verifies.
 fn trusted(authority: &Authority) -> Result<Vec<(PathBuf, Vec<u8>)>, Outcome> {
-    let roots = egress::host_roots().map_err(not_begun)?;
+    let roots = egress::roots(&Trust::Host).map_err(not_begun)?;
     Ok(vec![
         (PathBuf::from(AUTHORITIES), authority.bundle(&roots)),
         (PathBuf::from(JAVA_AUTHORITIES), authority.java_store(&roots)),

@@ -14,7 +14,7 @@ use policy::{Facts, GateRules, Policy};
 
 use crate::approvals::Terms;
 use crate::capture::Capture;
-use crate::gate::{Doorkeeper, Gate, Link, Plan};
+use crate::gate::{Doorkeeper, Gate, Link, Plan, Shared};
 use crate::inspect::{Begun, Eyes};
 use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
@@ -43,7 +43,7 @@ pub struct Admitted {
 
 /// What a gate is made from, for each try anew.
 struct Out {
-    loaded: Loaded,
+    loaded: Rc<Loaded>,
     facts: Facts,
     asked: NetworkAsked,
     watch: Rc<dyn Watch>,
@@ -63,7 +63,13 @@ impl Admitted {
         let Out { loaded, facts, asked, watch } = out;
         let policy::Approving { timeout, approvers, always } = loaded.policy.approving();
         let keeper = Doorkeeper {
-            rules: GateRules::new(&loaded.policy, facts, asked),
+            rules: GateRules::new(
+                Shared(loaded.clone()),
+                facts.principal.clone(),
+                policy::context(facts),
+                asked,
+            )
+            .map_err(Outcome::Refused)?,
             rail: record.rail.clone(),
             principal: facts.principal.clone(),
             terms: Terms { timeout, approvers, always },
@@ -131,7 +137,7 @@ impl Engine {
         let release = Release::new(redacts, &known(request, &facts), formats, input.bytes);
         let capture = Capture::new(request.capture);
         let out = matches!(grant.powers().network, Network::Gated(_)).then(|| Out {
-            loaded,
+            loaded: Rc::new(loaded),
             facts,
             asked: request.network.clone(),
             watch: self.watch.clone(),

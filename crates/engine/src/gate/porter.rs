@@ -1,5 +1,6 @@
 //! Decides at the gate by the policy, asks people, and writes everything down. Lives in the gate's own process.
 
+use std::borrow::Borrow;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -8,21 +9,31 @@ use model::{
     AskedAtGate, Asking, Endpoint, HostName, Judgement, NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Porter,
     Principal, Question, Refusal, Ruling, Silence, Trouble, Watch,
 };
-use policy::GateRules;
+use policy::{GateRules, Policy};
 use serde_json::json;
 
 use crate::approvals::{Approvals, Terms};
+use crate::policies::Loaded;
 use crate::rail::Rail;
 use crate::told::Telling;
 
 pub struct Doorkeeper {
-    pub rules: GateRules,
+    pub rules: GateRules<Shared>,
     pub rail: Rc<Rail>,
     pub principal: Principal,
     pub terms: Terms,
     /// Of the policy.
     pub revision: String,
     pub watch: Rc<dyn Watch>,
+}
+
+/// A policy that several hold.
+pub struct Shared(pub Rc<Loaded>);
+
+impl Borrow<Policy> for Shared {
+    fn borrow(&self) -> &Policy {
+        &self.0.policy
+    }
 }
 
 impl Porter for Doorkeeper {
@@ -91,8 +102,8 @@ impl Porter for Doorkeeper {
 }
 
 fn question(principal: &Principal, judgement: &Judgement, about: &AskedAtGate, revision: &str) -> Question {
-    let AskedAtGate { caller, endpoint, request, body } = about;
-    let mut shown = vec![("to".to_owned(), endpoint.to_string())];
+    let AskedAtGate { caller, destination, request, body } = about;
+    let mut shown = vec![("to".to_owned(), destination.to_string())];
     if let Some(caller) = caller {
         shown.push(("program".to_owned(), format!("{} ({})", caller.program, caller.process)));
     }
