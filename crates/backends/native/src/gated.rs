@@ -15,7 +15,7 @@ use model::{
     AUTHORITIES, Access, Command, Doors, Files, Gated, JAVA_AUTHORITIES, Limits, Network, Origin, Outside, Place,
     Powers, Streams, Trouble,
 };
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 use sys::process::{self, Alone, Forked, Namespaces};
 use sys::{dialer, seccomp};
@@ -197,12 +197,10 @@ fn outcome(raised: &Raised) -> i32 {
     let listener = raised.listener.as_ref().expect("a filter");
     loop {
         let mut list = [PollFd::new(&raised.wire, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
-        poll(&mut list, None).expect("polled");
-        if list[1].revents().contains(PollFlags::IN)
-            && let Some(asked) = seccomp::receive(listener.as_fd()).expect("asked")
-        {
-            // It may have ended meanwhile.
-            seccomp::answer(listener.as_fd(), &asked, crate::calls::answer(&asked)).ok();
+        poll(&mut list, Some(&PATIENCE)).expect("polled");
+        assert!(list.iter().any(|polled| !polled.revents().is_empty()), "nothing happened for long");
+        if list[1].revents().contains(PollFlags::IN) {
+            answer_next(listener);
         }
         if !list[0].revents().is_empty() {
             return match wire::receive(raised.wire.as_fd()).expect("heard") {
@@ -215,6 +213,16 @@ fn outcome(raised: &Raised) -> i32 {
         }
     }
 }
+
+fn answer_next(listener: &OwnedFd) {
+    if let Some(asked) = seccomp::receive(listener.as_fd()).expect("asked") {
+        // Whoever asked may have ended meanwhile.
+        seccomp::answer(listener.as_fd(), &asked, crate::calls::answer(&asked)).ok();
+    }
+}
+
+/// Of the test's own, so that nothing waits for ever.
+const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 fn end(raised: Raised) -> io::Result<()> {
     process::signal(raised.handle.as_fd(), 9)?;
@@ -387,9 +395,18 @@ fn neighbours() {
     );
     let gate: Box<dyn Outside> = Box::new(Gate::new("A", Vec::new()));
     let first = raise(&powers(&["/usr/bin/python3", "-c", &script], gated()), Some(gate)).expect("raised");
-    // It listens when its gate has ended.
+    // It listens when its gate has ended. Until then it may ask.
+    let listener = first.listener.as_ref().expect("a filter");
     let gone = first.outside.as_ref().expect("a gate").gone();
-    poll(&mut [PollFd::from_borrowed_fd(gone, PollFlags::IN)], None).expect("polled");
+    loop {
+        let mut list = [PollFd::from_borrowed_fd(gone, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        poll(&mut list, Some(&PATIENCE)).expect("polled");
+        if !list[0].revents().is_empty() {
+            break;
+        }
+        assert!(!list[1].revents().is_empty(), "it never listened");
+        answer_next(listener);
+    }
     let script = format!(
         "{COMMON}\nassert refused('127.0.0.1', 8123)\nassert said('198.18.0.1', 8123) == 'B gate 198.18.0.1:8123'"
     );
