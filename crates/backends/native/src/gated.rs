@@ -2,6 +2,7 @@
 //!
 //! Each test starts this program anew, as whoever we are and, if root, as the ordinary user for tests as well. There, the part
 //! that is ignored otherwise runs in a copy that has one thread: sandboxes are forked from nothing else.
+#![allow(clippy::print_stderr)]
 
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -10,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Command as Program;
 
+use guest::Step;
 use guest::wire::{self, Report};
 use model::{
     AUTHORITIES, Access, Command, Doors, Files, Gated, JAVA_AUTHORITIES, Limits, Network, Origin, Outside, Place,
@@ -185,11 +187,19 @@ fn gated() -> Network {
 }
 
 fn raise(powers: &Powers, outside: Option<Box<dyn Outside>>) -> Result<Raised, model::SetupFailure> {
+    raise_and_time(powers, outside, false)
+}
+
+fn raise_and_time(
+    powers: &Powers,
+    outside: Option<Box<dyn Outside>>,
+    trace: bool,
+) -> Result<Raised, model::SetupFailure> {
     let host = Host { groups: crate::groups::Placement::Nowhere { why: "a test".to_owned() }, ..Host::look() };
     let files = outside.as_ref().map(|outside| outside.files().to_vec()).unwrap_or_default();
     let trust = Trust::look(powers, files);
     let blueprint = plan(powers, &[], &trust, &host, Mode::Full).expect("planned");
-    launch(blueprint, powers, &host, Streams { outside, ..Streams::default() }, false)
+    launch(blueprint, powers, &host, Streams { outside, ..Streams::default() }, trace)
 }
 
 /// Answers what is asked until the payload has ended: its exit code, or below zero what else happened.
@@ -357,6 +367,22 @@ assert not os.path.exists(java) or open(java).read() == "java's"
 assert open("/etc/resolv.conf").read().startswith("nameserver 127.0.0.1\n")
 "#;
 
+// The test's gate reads nothing, so those who sent something are reset when they have read what it says.
+const PROGRAMS: &str = r#"
+def out(*words):
+    begin = time.monotonic()
+    done = subprocess.run(words, capture_output=True, timeout=20)
+    return done.stdout.decode() + done.stderr.decode(), time.monotonic() - begin
+if os.path.exists("/usr/bin/curl"):
+    text, took = out("curl", "-sS", "--http0.9", "http://x.test/"); assert text.startswith("A gate 198.18.7.7:80") and took < 3, (text, took)
+    text, took = out("curl", "-sS", "--http0.9", "http://[2001:db8::1]/"); assert text.startswith("A gate [2001:db8::1]:80"), text
+if os.path.exists("/usr/bin/node"):
+    script = "require('net').connect(443, 'x.test').on('data', d => process.stdout.write(d))"
+    text, took = out("node", "-e", script); assert text == "A gate 198.18.7.7:443" and took < 5, (text, took)
+    script = "require('dns').resolve4('x.test', (e, a) => console.log(e || a[0], Object.keys(require('os').networkInterfaces())))"
+    text, took = out("node", "-e", script); assert text == "198.18.7.7 [ 'lo' ]\n", text
+"#;
+
 /// The parts that need a process of their own; `SCENE` says which.
 #[test]
 #[ignore = "started by the other tests"]
@@ -379,13 +405,14 @@ fn act() {
             gated(),
             vec![(AUTHORITIES.into(), b"the gate's".to_vec()), (JAVA_AUTHORITIES.into(), b"java's".to_vec())],
         ),
+        "programs" => inside(PROGRAMS, gated(), Vec::new()),
         "neighbours" => neighbours(),
         "nobody" => {
             let failed = raise(&powers(&["/usr/bin/true"], gated()), None).err().expect("nobody is there");
             assert_eq!(failed.wall, Some(model::Wall::Network), "{failed:?}");
         }
         "costs" => costs(),
-        scene => panic!("no scene {scene}"),
+        _ => unreachable!("no such scene"),
     }
 }
 
@@ -454,7 +481,20 @@ fn costs() {
     for taken in &mut taken {
         taken.sort();
     }
-    eprintln!("closed {:?}, gated {:?} (medians)", taken[0][taken[0].len() / 2], taken[1][taken[1].len() / 2]);
+    let mut opening: Vec<u64> = (0..100).map(|_| time_to_open()).collect();
+    opening.sort_unstable();
+    let [closed, gated] = taken.map(|taken| taken[taken.len() / 2]);
+    eprintln!("closed {closed:?}, gated {gated:?}, of that to open doors {} ns (medians)", opening[50]);
+}
+
+fn time_to_open() -> u64 {
+    let outside: Box<dyn Outside> = Box::new(Nobody(rustix::pipe::pipe().expect("a pipe").0, Doors::default()));
+    let raised = raise_and_time(&powers(&["/usr/bin/true"], gated()), Some(outside), true).expect("raised");
+    let step = Step::OpenDoors { loopback: vec![5432] }.to_string();
+    let took = raised.clock.parts.iter().find(|(name, _)| *name == step).expect("a step").1;
+    assert_eq!(outcome(&raised), 0);
+    end(raised).expect("ended");
+    took
 }
 
 /// As whoever we are and, if that is root, as the ordinary user as well.
@@ -485,6 +525,11 @@ const ORDINARY: &str = "belljar-test";
 #[test]
 fn what_goes_out_arrives_at_the_gate_and_nothing_else_goes() {
     play("reaches");
+}
+
+#[test]
+fn programs_find_names_and_connect_without_being_told_anything() {
+    play("programs");
 }
 
 #[test]
