@@ -407,6 +407,10 @@ fn act() {
         ),
         "programs" => inside(PROGRAMS, gated(), Vec::new()),
         "neighbours" => neighbours(),
+        "dialer" => {
+            let raised = raise(&powers(&["/usr/bin/true"], gated()), Some(Box::new(Harmless))).expect("raised");
+            end(raised).expect("ended");
+        }
         "nobody" => {
             let failed = raise(&powers(&["/usr/bin/true"], gated()), None).err().expect("nobody is there");
             assert_eq!(failed.wall, Some(model::Wall::Network), "{failed:?}");
@@ -460,6 +464,45 @@ impl Outside for Nobody {
 
     fn gone(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+/// Looks at what it has started to dial, and ends it.
+struct Harmless;
+
+impl Outside for Harmless {
+    fn files(&self) -> &[(PathBuf, Vec<u8>)] {
+        &[]
+    }
+
+    fn takes(&mut self, doors: Doors, first: i32) -> Result<(), Trouble> {
+        let alone = Alone::prove().expect("one thread");
+        let visits = dialer::start(doors.streams[0].as_fd(), alone).expect("a dialer");
+        let children = std::fs::read_to_string("/proc/thread-self/children").expect("children");
+        let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        let dialler = children.filter(|pid: &i32| *pid != first).last().expect("one more");
+        let status = std::fs::read_to_string(format!("/proc/{dialler}/status")).expect("its status");
+        let says = |field: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field");
+            line.split_whitespace().next().expect("a value").to_owned()
+        };
+        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+            assert_eq!(says(set), "0000000000000000", "{set}");
+        }
+        assert_eq!((says("NoNewPrivs:"), says("Seccomp:")), ("1".to_owned(), "2".to_owned()));
+        assert_ne!(says("Uid:"), "0");
+        // Whoever may look at all finds one descriptor.
+        if let Ok(open) = std::fs::read_dir(format!("/proc/{dialler}/fd")) {
+            assert_eq!(open.count(), 1);
+        }
+        drop(visits);
+        let ended = process::wait(dialler, false).expect("waited").map(|(_, ended, _)| ended);
+        assert_eq!(ended, Some(process::Ended::Exited(0)));
+        Ok(())
+    }
+
+    fn gone(&self) -> BorrowedFd<'_> {
+        rustix::stdio::stdin()
     }
 }
 
@@ -545,6 +588,11 @@ fn when_the_gate_dies_nothing_opens() {
 #[test]
 fn a_server_inside_can_be_visited() {
     play("visited");
+}
+
+#[test]
+fn whoever_visits_for_us_can_do_nothing_else_and_ends_with_us() {
+    play("dialer");
 }
 
 #[test]
