@@ -479,8 +479,8 @@ impl Outside for Harmless {
         let alone = Alone::prove().expect("one thread");
         let visits = dialer::start(doors.streams[0].as_fd(), alone).expect("a dialer");
         let children = std::fs::read_to_string("/proc/thread-self/children").expect("children");
-        let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-        let dialler = children.filter(|pid: &i32| *pid != first).last().expect("one more");
+        let mut children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        let dialler = children.rfind(|pid: &i32| *pid != first).expect("one more");
         let status = std::fs::read_to_string(format!("/proc/{dialler}/status")).expect("its status");
         let says = |field: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field");
@@ -543,12 +543,20 @@ fn time_to_open() -> u64 {
 /// As whoever we are and, if that is root, as the ordinary user as well.
 fn play(scene: &str) {
     let this = std::env::current_exe().expect("our path");
-    let mut all = vec![Program::new(&this)];
+    // Nothing waits for ever.
+    let bounded = || {
+        let mut program = Program::new("timeout");
+        program.args(["--kill-after=1", "60"]);
+        program
+    };
+    let mut plain = bounded();
+    plain.arg(&this);
+    let mut all = vec![plain];
     if rustix::process::geteuid().is_root()
         && Program::new("id").arg(ORDINARY).output().is_ok_and(|id| id.status.success())
     {
-        let mut ordinary = Program::new("setpriv");
-        ordinary.args(["--reuid", ORDINARY, "--regid", ORDINARY, "--init-groups"]).arg(&this);
+        let mut ordinary = bounded();
+        ordinary.args(["setpriv", "--reuid", ORDINARY, "--regid", ORDINARY, "--init-groups"]).arg(&this);
         all.push(ordinary);
     }
     for mut program in all {
