@@ -2,7 +2,7 @@
 //!
 //! A process of its own, because to enter a network takes rights that whoever carries the connections should not have, and
 //! because the one who asks is to stay outside. It can do nothing else: it has no right left, no descriptor but the one it
-//! is asked on, and cannot start a program.
+//! is asked on, and no call but those that this takes.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -15,6 +15,7 @@ use rustix::net::{
 };
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::filter::{self, Action, Program, Rule, Rules};
 use crate::process::{self, Alone, Forked, Namespaces};
 use crate::{capabilities, checked, identity};
 
@@ -36,11 +37,14 @@ pub fn start(door: BorrowedFd<'_>, alone: Alone) -> io::Result<OwnedFd> {
     let (ours, theirs) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let parent = rustix::process::getpid();
+    let only = only_dialling();
     match process::fork_into(alone, Namespaces::NONE, None)? {
         Forked::Child => {
             drop(ours);
             let began = enter(&owner, &network, parent).and_then(|()| {
                 process::close_all_from(0, theirs.as_raw_fd())?;
+                // Nobody listens: a call of a foreign kind is then no call.
+                drop(crate::seccomp::install(&only)?);
                 rustix::net::send(&theirs, &[READY], SendFlags::NOSIGNAL)?;
                 serve(&theirs)
             });
@@ -55,6 +59,32 @@ pub fn start(door: BorrowedFd<'_>, alone: Alone) -> io::Result<OwnedFd> {
         (_, 1) if word == [READY] => Ok(ours),
         _ => Err(io::Error::other("nobody could enter the sandbox's network")),
     }
+}
+
+/// Beyond all calls that there are.
+const HIGHEST: u32 = 1024;
+
+/// What is left to do: to be asked, to connect, to answer, to end.
+fn only_dialling() -> Program {
+    let mut rules = Rules::default();
+    // Refused by the kernel itself: nobody is there to be asked.
+    (0..HIGHEST).for_each(|call| rules.set(call, Rule::Always(Action::Fail(libc::EPERM as u16))));
+    for call in [
+        libc::SYS_recvfrom,
+        libc::SYS_sendto,
+        libc::SYS_sendmsg,
+        libc::SYS_socket,
+        libc::SYS_setsockopt,
+        libc::SYS_connect,
+        libc::SYS_close,
+        libc::SYS_exit_group,
+        libc::SYS_exit,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_restart_syscall,
+    ] {
+        rules.set(call as u32, Rule::Always(Action::Allow));
+    }
+    filter::compile(&rules)
 }
 
 fn ask_for_namespace(of: BorrowedFd<'_>, what: libc::c_ulong) -> io::Result<OwnedFd> {

@@ -120,6 +120,19 @@ pub fn start_borrowing<F: FnOnce() -> c_int>(_alone: Alone, begin: F) -> io::Res
     checked(pid.into()).map(|pid| pid as i32)
 }
 
+/// Runs `work` in a copy of this process that has the calling thread alone, and waits for its end. For tests, whose harness
+/// has threads: a lock that one of them holds stays held in the copy.
+#[doc(hidden)]
+pub fn in_a_copy(work: impl FnOnce() -> c_int) -> io::Result<Ended> {
+    // SAFETY: the child has a copy of our memory; the C library's fork leaves its own locks in order there.
+    let pid = checked(unsafe { libc::fork() }.into())? as i32;
+    if pid == 0 {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        exit(done.unwrap_or(101));
+    }
+    wait(pid, false)?.map(|(_, ended, _)| ended).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
 /// Leaves the namespaces of the parent for fresh ones.
 pub fn unshare(namespaces: Namespaces) -> io::Result<()> {
     // SAFETY: takes one integer; no namespace of `Namespaces` shares memory or descriptors.

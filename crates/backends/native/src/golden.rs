@@ -11,7 +11,7 @@ use model::{
 use crate::assess::assess;
 use crate::groups::Placement;
 use crate::host::{Host, Identity};
-use crate::plan::{Mode, describe, plan};
+use crate::plan::{Mode, Unplannable, describe, plan};
 use crate::trust::Trust;
 
 fn powers() -> Powers {
@@ -171,6 +171,15 @@ fn root_with_a_way_out_that_is_read() {
     let powers = gated(Gated { loopback: vec![5432, 8080], reads: true, ..Gated::default() });
     let host = Host { identity: Identity::Root { payload: 0x7000_002a }, ..host() };
     insta::assert_snapshot!(text(&powers, &host, Mode::Full));
+}
+
+/// Whoever grants all of /etc does not make programs trust what lies there.
+#[test]
+fn a_file_of_the_gate_is_never_hidden_by_what_is_granted() {
+    let mut powers = gated(Gated { reads: true, ..Gated::default() });
+    powers.files.places[0].path = "/etc".into();
+    let refused = plan(&powers, &stacks(), &trust(&powers), &host(), Mode::Full).expect_err("it would be hidden");
+    assert_eq!(refused, Unplannable::Covered(AUTHORITIES.into()));
 }
 
 /// Without a namespace there would be no network at all, which is not what was granted.

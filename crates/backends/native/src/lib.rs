@@ -7,6 +7,8 @@ mod calls;
 mod denials;
 mod diagnose;
 #[cfg(test)]
+mod gated;
+#[cfg(test)]
 mod golden;
 mod groups;
 mod host;

@@ -60,6 +60,8 @@ pub enum Unplannable {
     ZeroByte(PathBuf),
     #[error("there is no layer to keep changes to `{}` in", .0.display())]
     NoLayer(PathBuf),
+    #[error("the gate's own `{}` would be hidden by a folder that is granted", .0.display())]
+    Covered(PathBuf),
     #[error("without user namespaces, nothing leads what goes out to the gate")]
     NoGate,
     #[error("changes to `{}` can't be kept apart without user namespaces", .0.display())]
@@ -71,6 +73,7 @@ impl Unplannable {
         match self {
             Unplannable::ZeroByte(_) => "rename it",
             Unplannable::NoLayer(_) => "please report this",
+            Unplannable::Covered(_) => "grant only what is needed of that folder",
             Unplannable::NoGate => "see `belljar doctor`; or run it without a network (`--no-net`)",
             Unplannable::NoNamespaces(_) => {
                 "see `belljar doctor`; or let the command only read it (`--workspace-mode readonly`) or change it for good (`--workspace-mode direct`)"
@@ -348,6 +351,10 @@ fn root(
         }
     }
     for (file, contents) in &trust.files {
+        // It would be hidden, and something of the host's be trusted in its place.
+        if exists(file) {
+            return Err(Unplannable::Covered(file.clone()));
+        }
         skeleton.file(file, 0o444, contents.clone())?;
     }
     for place in places.iter().filter(|place| !covered(&place.path)) {
