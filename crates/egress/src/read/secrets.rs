@@ -43,7 +43,7 @@ const CREDENTIALS_IN_QUERY: &[&str] = &[
     "access_token", "accesstoken", "api_key", "apikey", "api-key", "api_token", "key", "token", "auth", "auth_token",
     "authorization", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-amz-credential",
     "x-goog-signature", "x-goog-credential", "awsaccesskeyid", "googleaccessid", "private_token", "job_token",
-    "client_secret", "password", "oauth_token", "id_token", "secret", "subscription-key", "code",
+    "client_secret", "password", "oauth_token", "id_token", "secret", "subscription-key",
 ];
 
 /// All of a connection, with what was said to each: it goes to one place.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "tests")]
 
+mod programs;
 mod requests;
 mod secrets;
 mod smuggling;

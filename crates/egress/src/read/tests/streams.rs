@@ -6,7 +6,7 @@ use hyper::body::{Body, Frame};
 use super::*;
 
 /// A body of as many pieces, made when they are wanted.
-struct Pieces(u64, Bytes);
+pub(super) struct Pieces(pub u64, pub Bytes);
 
 impl Body for Pieces {
     type Data = Bytes;
