@@ -241,3 +241,19 @@ fn a_secret_whose_rule_asks_is_asked_for() {
         assert_eq!(gate.get(Request::get("/")).await.0, 200);
     });
 }
+
+#[test]
+fn a_server_that_echoes_user_and_password_shows_what_was_given() {
+    run(async {
+        let roots = TestRoots::new();
+        let service: Service = Rc::new(|request| {
+            let said = request.headers()["authorization"].to_str().unwrap().to_owned();
+            Box::pin(async move { Response::new(full(said)) })
+        });
+        let upstream = server(Some(roots.server(NAME, &[])), service).await;
+        let gate = gate(setting(), &roots, porter(), upstream).await;
+        let given = format!("Basic {}", STANDARD.encode(format!("git:{STAND_IN}")));
+        let (status, _, body) = gate.get(Request::get("/").header("authorization", &given)).await;
+        assert_eq!((status, body.trim_end_matches('=')), (200, given.trim_end_matches('=')));
+    });
+}
