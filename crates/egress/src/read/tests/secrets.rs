@@ -164,7 +164,7 @@ fn a_secret_goes_in_clear_only_to_this_machine() {
             let setting = Setting { tls: false, seems: seems.parse().unwrap(), ..setting() };
             let gate = gate(setting, &roots, porter(), upstream).await;
             let said = gate
-                .raw(format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Bearer {STAND_IN}\r\n\r\n").as_bytes())
+                .raw(format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\nAuthorization: Bearer {STAND_IN}\r\n\r\n").as_bytes())
                 .await;
             assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{seems}: {said}");
             assert_eq!(seen.count(), usize::from(status == 200));
