@@ -250,10 +250,12 @@ fn a_web_socket_passes_and_only_if_the_server_agrees() {
 
         let mut stream = gate.connect(&[]).await;
         let next = format!("GET /next HTTP/1.1\r\nHost: {NAME}\r\n\r\n");
-        stream.write_all((wish("/refuses") + &next + "raw\0\n\r\n").as_bytes()).await.unwrap();
+        // The parser behind the fence would take this one; so the fence still stands.
+        let lax = next.replace("/next", "/smuggled").replace("\r\n", "\n");
+        stream.write_all((wish("/refuses") + &next + &lax).as_bytes()).await.unwrap();
         let said = until(&mut stream, None).await;
         assert_eq!(said.matches("HTTP/1.1 200 ").count(), 2, "{said}");
-        assert_eq!(said.matches("HTTP/1.1 400 ").count(), 1, "{said}");
+        assert!(said.contains("refused by belljar: the request has a line"), "{said}");
         assert_eq!(seen.target(), "/next");
     });
 }
