@@ -19,7 +19,11 @@ pub struct Conceal {
 
 impl Conceal {
     /// `None` if there is nothing to look for, or no way to look for it.
-    pub fn new<'a>(secrets: impl Iterator<Item = &'a SecretValue>) -> Option<Conceal> {
+    /// `encoded`: what else was sent that has one in it, and what is shown instead.
+    pub fn new<'a>(
+        secrets: impl Iterator<Item = &'a SecretValue>,
+        encoded: &[(Zeroizing<String>, String)],
+    ) -> Option<Conceal> {
         let (mut values, mut stand_ins) = (Vec::new(), Vec::new());
         let mut known = |value: Vec<u8>, stand_in: String| {
             let value = Zeroizing::new(value);
@@ -28,6 +32,9 @@ impl Conceal {
                 stand_ins.push(stand_in.into_bytes());
             }
         };
+        for (sent, given) in encoded {
+            known(sent.as_bytes().to_vec(), given.clone());
+        }
         for secret in secrets {
             let (value, stand_in) = (secret.value.as_str(), secret.stand_in.as_str());
             known(value.as_bytes().to_vec(), stand_in.to_owned());
@@ -95,7 +102,7 @@ mod tests {
         let text = b"x se+same/open y se%2Bsame%2Fopen c2Urc2FtZS9vcGVu se+same";
         for cut in 0..text.len() {
             for second in cut..text.len() {
-                let mut conceal = Conceal::new(std::iter::once(&secret)).expect("one to look for");
+                let mut conceal = Conceal::new(std::iter::once(&secret), &[]).expect("one to look for");
                 let mut out = conceal.pass(&text[..cut]);
                 out.extend(conceal.pass(&text[cut..second]));
                 out.extend(conceal.pass(&text[second..]));
@@ -103,7 +110,7 @@ mod tests {
                 assert_eq!(String::from_utf8_lossy(&out), "x stand-in y stand-in c3RhbmQtaW4 se+same");
             }
         }
-        let mut conceal = Conceal::new(std::iter::once(&secret)).expect("one to look for");
+        let mut conceal = Conceal::new(std::iter::once(&secret), &[]).expect("one to look for");
         assert_eq!(conceal.pass(b"data: 1\n\n"), b"data: 1\n\n");
     }
 }

@@ -19,6 +19,7 @@ use model::{
     AskedAtGate, Judgement, NetworkDeed, NetworkEvent, OutgoingRequest, Reason, Refusal, Retry, Ruling, Trouble,
 };
 use tokio::task::JoinHandle;
+use zeroize::Zeroizing;
 
 use super::body::{Answer, Cut, Outgoing, conceal_headers};
 use super::conceal::Conceal;
@@ -26,7 +27,7 @@ use super::exchange::{Exchange, about};
 use super::fence::{LARGEST_HEAD, MOST_HEADERS, Violation, is_host};
 use super::path::Path;
 use super::say;
-use super::secrets::{Denial, Keys, Plan, SecretValue};
+use super::secrets::{Applied, Denial, Keys, Plan, SecretValue};
 use super::watch::Watch;
 use crate::gate::passage::Passage;
 use crate::gate::session::Session;
@@ -75,6 +76,9 @@ pub enum Ended {
     #[error("{0}")]
     Record(String),
 }
+
+/// What was sent encoded, and what is shown in its place.
+type Encoded = Vec<(Zeroizing<String>, String)>;
 
 /// What goes on, once it is known to be sound.
 struct Sound {
@@ -151,7 +155,7 @@ impl Relay {
         }
         let rule = judgement.reasons.first().map_or("", |reason| &reason.rule);
         let method = parts.method.clone();
-        let onward = match self.onward(parts, &sound, &plan, switches) {
+        let (onward, encoded) = match self.onward(parts, &sound, &plan, switches) {
             Ok(onward) => onward,
             Err(denial) => return self.secret_denied(&exchange, denial),
         };
@@ -167,7 +171,7 @@ impl Relay {
                 return Ok(say::broken(&why));
             }
         };
-        self.back(response, &exchange, &plan, &method, switches.then_some(upgrade))
+        self.back(response, &exchange, (&plan, &encoded), &method, switches.then_some(upgrade))
     }
 
     fn exchange(&self, method: &str, path: &str) -> Rc<Exchange> {
@@ -284,7 +288,13 @@ impl Relay {
     }
 
     /// As it is sent: what was judged, with what was decided to be added.
-    fn onward(&self, mut parts: Parts, sound: &Sound, plan: &Plan, switches: bool) -> Result<Request<()>, Denial> {
+    fn onward(
+        &self,
+        mut parts: Parts,
+        sound: &Sound,
+        plan: &Plan,
+        switches: bool,
+    ) -> Result<(Request<()>, Encoded), Denial> {
         let named: Vec<HeaderName> = parts
             .headers
             .get_all(CONNECTION)
@@ -304,7 +314,7 @@ impl Relay {
             parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
             parts.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         }
-        let query = self.keys().apply(plan, &mut parts.headers, &sound.query)?;
+        let Applied { query, encoded } = self.keys().apply(plan, &mut parts.headers, &sound.query)?;
         if !plan.used.is_empty() {
             // So that the value can be seen if it comes back: whole, and as it is.
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -330,7 +340,7 @@ impl Relay {
         }
         parts.uri = Uri::from_parts(uri).map_err(|_| unfit(()))?;
         parts.version = if sound.authority.is_some() { Version::HTTP_2 } else { Version::HTTP_11 };
-        Ok(Request::from_parts(parts, ()))
+        Ok((Request::from_parts(parts, ()), encoded))
     }
 
     /// First it is written down, then it goes.
@@ -367,7 +377,7 @@ impl Relay {
         &self,
         mut response: Response<Incoming>,
         exchange: &Rc<Exchange>,
-        plan: &Plan,
+        (plan, encoded): (&Plan, &Encoded),
         method: &Method,
         upgrade: Option<hyper::upgrade::OnUpgrade>,
     ) -> Result<Response<Answer>, Ended> {
@@ -391,7 +401,7 @@ impl Relay {
         if !plan.used.is_empty() {
             let used = plan.used.iter().filter_map(|number| self.secrets.get(*number));
             // Without a way to look for the value, nothing comes back.
-            let Some(looks) = Conceal::new(used) else {
+            let Some(looks) = Conceal::new(used, encoded) else {
                 return Ok(say::broken("what came back can't be searched for the secret that was added"));
             };
             let empty = body.is_end_stream() || *method == Method::HEAD || switched;

@@ -43,7 +43,7 @@ const CREDENTIALS_IN_QUERY: &[&str] = &[
     "access_token", "accesstoken", "api_key", "apikey", "api-key", "api_token", "key", "token", "auth", "auth_token",
     "authorization", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-amz-credential",
     "x-goog-signature", "x-goog-credential", "awsaccesskeyid", "googleaccessid", "private_token", "job_token",
-    "client_secret", "password", "oauth_token", "id_token", "secret", "subscription-key", "code",
+    "client_secret", "password", "oauth_token", "id_token", "secret", "subscription-key",
 ];
 
 /// All of a connection, with what was said to each: it goes to one place.
@@ -61,6 +61,13 @@ pub struct Plan {
     /// By their place in the list, each once.
     pub used: Vec<usize>,
     pub strip_cookies: bool,
+}
+
+/// What was done to it.
+pub struct Applied {
+    pub query: String,
+    /// What was sent encoded with something else, and what was given in its place: so that it is known if it comes back.
+    pub encoded: Vec<(Zeroizing<String>, String)>,
 }
 
 /// Why a request can't go as it is. Nothing in it is a value.
@@ -104,16 +111,20 @@ impl Keys<'_> {
     }
 
     /// Replaces what stands for secrets in the headers; says what the query becomes.
-    pub fn apply(&self, plan: &Plan, headers: &mut HeaderMap, query: &str) -> Result<String, Denial> {
+    pub fn apply(&self, plan: &Plan, headers: &mut HeaderMap, query: &str) -> Result<Applied, Denial> {
         if plan.strip_cookies {
             headers.remove(COOKIE);
         }
         let mut query = query.to_owned();
+        let mut encoded = Vec::new();
         for secret in plan.used.iter().filter_map(|number| self.secrets.get(*number)) {
             for value in headers.values_mut() {
                 if let Some(changed) = in_place(value.as_bytes(), secret).map_err(|()| self.unfit(secret))? {
                     let mut changed = HeaderValue::from_bytes(&changed).map_err(|_| self.unfit(secret))?;
                     changed.set_sensitive(true);
+                    if let (Some(given), Some(sent)) = (in_basic(value.as_bytes()), in_basic(changed.as_bytes())) {
+                        encoded.push((Zeroizing::new(sent.to_owned()), given.to_owned()));
+                    }
                     *value = changed;
                 }
             }
@@ -122,7 +133,7 @@ impl Keys<'_> {
                 query = query.replace(stand_in, &value);
             }
         }
-        Ok(query)
+        Ok(Applied { query, encoded })
     }
 
     /// Something stands where no secret is ever put.
@@ -235,15 +246,16 @@ fn is_only(value: &[u8], secret: &SecretValue) -> bool {
     }
 }
 
-/// User and password, if it is Basic.
-fn basic(value: &[u8]) -> Option<(String, String)> {
+/// User and password as they are encoded, if it is Basic.
+fn in_basic(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?.trim();
     let (scheme, rest) = text.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("basic") {
-        return None;
-    }
-    let rest = rest.trim().trim_end_matches('=');
-    let text = String::from_utf8(STANDARD_NO_PAD.decode(rest).ok()?).ok()?;
+    scheme.eq_ignore_ascii_case("basic").then(|| rest.trim().trim_end_matches('='))
+}
+
+/// User and password, if it is Basic.
+fn basic(value: &[u8]) -> Option<(String, String)> {
+    let text = String::from_utf8(STANDARD_NO_PAD.decode(in_basic(value)?).ok()?).ok()?;
     let (user, password) = text.split_once(':')?;
     Some((user.to_owned(), password.to_owned()))
 }

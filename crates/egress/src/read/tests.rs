@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "tests")]
 
+mod programs;
 mod requests;
 mod secrets;
 mod smuggling;
@@ -357,11 +358,11 @@ impl Gate {
         self.connect_as(NAME, protocols).await.unwrap()
     }
 
-    /// Bytes to it in clear, and all that it says until it closes or is silent.
+    /// Bytes to it in clear, and all that it says until it closes.
     async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
-        all(&mut stream).await
+        until(&mut stream, None).await
     }
 
     async fn http1(&self) -> hyper::client::conn::http1::SendRequest<Reply> {
@@ -388,14 +389,13 @@ impl Gate {
     }
 }
 
-/// Until it ends, or has said a whole answer and then nothing for a moment.
-async fn all(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
+/// All that it says until it ends, or until what it said ends like this.
+async fn until(stream: &mut (impl tokio::io::AsyncRead + Unpin), end: Option<&str>) -> String {
     let (mut text, mut buffer) = (Vec::new(), [0; 16 << 10]);
-    loop {
-        let patience = if text.is_empty() { 5000 } else { 200 };
-        match tokio::time::timeout(Duration::from_millis(patience), stream.read(&mut buffer)).await {
-            Ok(Ok(0) | Err(_)) | Err(_) => break,
-            Ok(Ok(read)) => text.extend_from_slice(&buffer[..read]),
+    while end.is_none_or(|end| !text.ends_with(end.as_bytes())) {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => text.extend_from_slice(&buffer[..read]),
         }
     }
     String::from_utf8_lossy(&text).into_owned()

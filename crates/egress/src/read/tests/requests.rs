@@ -207,3 +207,49 @@ fn many_requests_on_one_connection_of_the_newer_version_are_judged_each() {
         assert_eq!((answer.status().as_u16(), seen.count()), (400, before));
     });
 }
+
+#[test]
+fn a_server_that_has_had_enough_closes_for_the_client_too() {
+    run(async {
+        let roots = TestRoots::new();
+        let service: Service = Rc::new(|_| {
+            Box::pin(async { Response::builder().header("connection", "close").body(full("last")).unwrap() })
+        });
+        let upstream = server(Some(roots.server(NAME, &[])), service).await;
+        let gate = gate(Setting::tls(), &roots, TestPorter::new(allow), upstream).await;
+        let mut stream = gate.connect(&[]).await;
+        stream.write_all(format!("GET / HTTP/1.1\r\nHost: {NAME}\r\n\r\n").as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).await.unwrap();
+        assert!(said.starts_with(b"HTTP/1.1 200 ") && said.ends_with(b"last"));
+    });
+}
+
+#[test]
+fn a_hundred_at_once_are_answered_and_resets_cost_nothing() {
+    run(async {
+        let roots = TestRoots::new();
+        let seen = Seen::default();
+        let upstream = server(Some(roots.server(NAME, &["h2"])), seen.service()).await;
+        let gate = gate(Setting::tls(), &roots, TestPorter::new(allow), upstream).await;
+        let sender = gate.http2().await;
+        let ask = |path: &str| Request::get(format!("https://{NAME}{path}")).body(full("")).unwrap();
+        // Begun and dropped at once, again and again: the connection may end, the gate may not.
+        for _ in 0..500 {
+            let mut sender = sender.clone();
+            if sender.ready().await.is_err() {
+                break;
+            }
+            let begun = sender.send_request(ask("/dropped"));
+            drop(tokio::time::timeout(Duration::ZERO, begun).await);
+        }
+        let sender = gate.http2().await;
+        let mut answers = Vec::new();
+        for _ in 0..100 {
+            answers.push(spawn_local(sender.clone().send_request(ask("/kept"))));
+        }
+        for answer in answers {
+            assert_eq!(answer.await.unwrap().unwrap().status(), 200);
+        }
+    });
+}

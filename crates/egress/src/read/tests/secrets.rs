@@ -164,7 +164,7 @@ fn a_secret_goes_in_clear_only_to_this_machine() {
             let setting = Setting { tls: false, seems: seems.parse().unwrap(), ..setting() };
             let gate = gate(setting, &roots, porter(), upstream).await;
             let said = gate
-                .raw(format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Bearer {STAND_IN}\r\n\r\n").as_bytes())
+                .raw(format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\nAuthorization: Bearer {STAND_IN}\r\n\r\n").as_bytes())
                 .await;
             assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{seems}: {said}");
             assert_eq!(seen.count(), usize::from(status == 200));
@@ -239,5 +239,21 @@ fn a_secret_whose_rule_asks_is_asked_for() {
         assert_eq!(gate.get(Request::get("/").header("authorization", STAND_IN)).await.0, 403);
         assert_eq!(gate.porter.asked.borrow().len(), 1);
         assert_eq!(gate.get(Request::get("/")).await.0, 200);
+    });
+}
+
+#[test]
+fn a_server_that_echoes_user_and_password_shows_what_was_given() {
+    run(async {
+        let roots = TestRoots::new();
+        let service: Service = Rc::new(|request| {
+            let said = request.headers()["authorization"].to_str().unwrap().to_owned();
+            Box::pin(async move { Response::new(full(said)) })
+        });
+        let upstream = server(Some(roots.server(NAME, &[])), service).await;
+        let gate = gate(setting(), &roots, porter(), upstream).await;
+        let given = format!("Basic {}", STANDARD.encode(format!("git:{STAND_IN}")));
+        let (status, _, body) = gate.get(Request::get("/").header("authorization", &given)).await;
+        assert_eq!((status, body.trim_end_matches('=')), (200, given.trim_end_matches('=')));
     });
 }

@@ -6,7 +6,7 @@ use hyper::body::{Body, Frame};
 use super::*;
 
 /// A body of as many pieces, made when they are wanted.
-struct Pieces(u64, Bytes);
+pub(super) struct Pieces(pub u64, pub Bytes);
 
 impl Body for Pieces {
     type Data = Bytes;
@@ -250,10 +250,12 @@ fn a_web_socket_passes_and_only_if_the_server_agrees() {
 
         let mut stream = gate.connect(&[]).await;
         let next = format!("GET /next HTTP/1.1\r\nHost: {NAME}\r\n\r\n");
-        stream.write_all((wish("/refuses") + &next + "raw\0\n\r\n").as_bytes()).await.unwrap();
-        let said = all(&mut stream).await;
+        // The parser behind the fence would take this one; so the fence still stands.
+        let lax = next.replace("/next", "/smuggled").replace("\r\n", "\n");
+        stream.write_all((wish("/refuses") + &next + &lax).as_bytes()).await.unwrap();
+        let said = until(&mut stream, None).await;
         assert_eq!(said.matches("HTTP/1.1 200 ").count(), 2, "{said}");
-        assert_eq!(said.matches("HTTP/1.1 400 ").count(), 1, "{said}");
+        assert!(said.contains("refused by belljar: the request has a line"), "{said}");
         assert_eq!(seen.target(), "/next");
     });
 }
@@ -272,7 +274,7 @@ fn a_client_that_waits_to_be_told_to_go_on_is_told() {
         stream.read_exact(&mut told).await.unwrap();
         assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
         stream.write_all(b"hello").await.unwrap();
-        assert!(all(&mut stream).await.starts_with("HTTP/1.1 200 "));
+        assert!(until(&mut stream, Some("ok")).await.starts_with("HTTP/1.1 200 "));
         assert_eq!(seen.0.borrow()[0].1, "hello");
     });
 }
@@ -291,6 +293,6 @@ fn a_refusal_is_heard_even_if_much_was_still_to_be_said() {
             drop(writes.write_all(&vec![7; 2_000_000]).await);
             writes
         });
-        assert!(all(&mut reads).await.starts_with("HTTP/1.1 403 "));
+        assert!(until(&mut reads, Some("[network]\n")).await.starts_with("HTTP/1.1 403 "));
     });
 }
