@@ -46,6 +46,10 @@ pub struct Porters {
     events: Arc<Mutex<Vec<NetworkEvent>>>,
 }
 
+pub fn porter(rules: Rules, events: Arc<Mutex<Vec<NetworkEvent>>>) -> Porters {
+    Porters { rules, events }
+}
+
 fn says(ruling: Ruling, about: &str) -> Judgement {
     let reason = Reason {
         ruling,
