@@ -93,9 +93,12 @@ pub fn envelopes(request: &Request, policy: &Policy, facts: &Facts) -> Vec<Envel
     hosts.chain(secrets).collect()
 }
 
+/// Variables with what stands for secrets.
+type StandIns = Vec<(OsString, OsString)>;
+
 /// Variables that must be there for all of it to work. The first are set before what the request sets, the others after: in
 /// no case is a secret's own value inside.
-pub fn variables(network: &Network, facts: &Facts) -> (Vec<(&'static str, OsString)>, Vec<(OsString, OsString)>) {
+pub fn variables(network: &Network, facts: &Facts) -> (Vec<(&'static str, OsString)>, StandIns) {
     let Network::Gated(gated) = network else { return (Vec::new(), Vec::new()) };
     let mut trust: Vec<(&'static str, OsString)> = Vec::new();
     if gated.reads {

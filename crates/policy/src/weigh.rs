@@ -220,7 +220,7 @@ impl Voice {
             return Vec::new();
         }
         // Those that speak of requests are heard on each of them.
-        let heard = |rules: &&Box<dyn ForeignRules>| !(part.stands_for_requests() && rules.reads_requests());
+        let heard = |rules: &dyn ForeignRules| !(part.stands_for_requests() && rules.reads_requests());
         let one;
         let envelope = match part.command {
             None => part.envelope,
@@ -232,7 +232,7 @@ impl Voice {
             }
         };
         let mut reasons: Vec<Reason> =
-            self.foreign.iter().filter(heard).flat_map(|rules| rules.judge(envelope)).collect();
+            self.foreign.iter().filter(|rules| heard(rules.as_ref())).flat_map(|rules| rules.judge(envelope)).collect();
         // They see words as they are written: what a word comes out as may be what one of them forbids.
         let unknown = part.command.and_then(|command| command.arguments.iter().find(|word| word.known().is_none()));
         if let Some(word) = unknown

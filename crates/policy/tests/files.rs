@@ -23,6 +23,19 @@ fn an_error_points_at_its_line() {
     assert!(wrong(text, Owner::Project).starts_with("/p/policy.toml:5: who is asked is not for a project's file"));
 }
 
+#[test]
+fn what_the_guide_shows_is_a_policy() {
+    let guide = include_str!("../../../docs/policy.md");
+    let examples: Vec<&str> = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(examples.len() >= 3, "{examples:?}");
+    for example in examples {
+        let version = if example.contains("version = 1") { "" } else { "version = 1\n" };
+        let text = format!("{version}{example}");
+        let read = Policy::of_one_file(Source { file: "docs/policy.md", text: &text }, HOME);
+        assert_eq!(read.err().map(|bad| bad.to_string()), None);
+    }
+}
+
 fn with_preset(preset: &str, text: &str) -> Result<Policy, String> {
     let presets = |name: &str| Ok((name == "own").then(|| ("own.toml".to_owned(), preset.to_owned())));
     Policy::assemble(Found {

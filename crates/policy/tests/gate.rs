@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use belljar_policy::{Found, GateRules, Policy, Project, Source};
+use belljar_policy::{Found, GateRules, Owner, Policy, Project, Source};
 use model::{
-    Action, Context, Endpoint, Envelope, Host, HostName, Judgement, NetworkAsked, Opening, OutgoingRequest, Principal,
-    Resource, Ruling,
+    Action, Context, Endpoint, Envelope, ForeignRules, Host, HostName, Judgement, NetworkAsked, Opening,
+    OutgoingRequest, Principal, Reason, Resource, Ruling,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -73,7 +73,7 @@ fn opens<P: std::borrow::Borrow<Policy>>(gate: &GateRules<P>, text: &str) -> (Ru
 fn a_default_opens_no_host_that_nobody_named() {
     for policy in [Policy::built_in(), of(""), of("[defaults]\nconnect = \"allow\"")] {
         let gate = gate(&policy, &NetworkAsked::default());
-        let Opening::Whole(judgement) = gate.opening(&to("example.org:8443")) else { panic!("it is not read") };
+        let Opening::Whole(judgement) = gate.opening(&to("example.org:8443")) else { unreachable!("it is not read") };
         assert_eq!(judgement.ruling, Ruling::Deny);
         assert_eq!(judgement.reasons[0].rule, "network.silence");
         assert_eq!(judgement.reasons[0].why, "is not a granted host");
@@ -296,9 +296,61 @@ fn bad_text_in_a_flag_is_named_with_the_fix() {
         ["https://a.org/x", "127.1", "a.org:0", "localhost", "a\0.org", "user@a.org", "10.0.0.1/8", "@nothing", ""]
     {
         let refusal = GateRules::new(&policy, Principal::default(), Context::default(), &asked(&[bad])).err();
-        let refusal = refusal.unwrap_or_else(|| panic!("{bad:?} was taken"));
+        let refusal = refusal.unwrap_or_else(|| unreachable!("{bad:?} was taken"));
         assert!(!refusal.hint.is_empty() && refusal.message.contains(&*bad.escape_debug().to_string()), "{refusal:?}");
     }
+}
+
+/// Rules in another language that allow `a.org` to be looked at.
+struct Looking;
+
+impl ForeignRules for Looking {
+    fn judge(&self, envelope: &Envelope) -> Vec<Reason> {
+        let looks =
+            matches!(&envelope.resource, Resource::Request { host, method, .. } if host == "a.org" && method == "GET");
+        vec![Reason {
+            ruling: if looks { Ruling::Allow } else { Ruling::Deny },
+            rule: "other.looking".to_owned(),
+            place: String::new(),
+            why: "x".to_owned(),
+            action: envelope.action,
+            about: envelope.resource.to_string(),
+            grant: "x".to_owned(),
+        }]
+    }
+
+    fn speaks_of(&self, action: Action) -> bool {
+        action == Action::Connect
+    }
+
+    fn reads_requests(&self) -> bool {
+        true
+    }
+
+    fn count(&self) -> usize {
+        1
+    }
+}
+
+#[test]
+fn rules_in_other_languages_are_heard_on_every_request() {
+    let joined = Policy::assemble(Found {
+        home: "/home/user",
+        managed: None,
+        user: Vec::new(),
+        projects: Vec::new(),
+        presets: &|_| Ok(None),
+        foreign: vec![(Owner::User, Box::new(Looking))],
+        revision: String::new(),
+    });
+    let joined = joined.expect("a policy");
+    let gate = gate(&joined, &NetworkAsked::default());
+    assert_eq!(opens(&gate, "a.org"), (Ruling::Allow, true));
+    assert_eq!(gate.request(&request("GET", "a.org", "/")).ruling, Ruling::Allow);
+    assert_eq!(gate.request(&request("POST", "a.org", "/")).ruling, Ruling::Deny);
+    assert_eq!(gate.request(&request("GET", "b.org", "/")).ruling, Ruling::Deny);
+    assert_eq!(gate.leads_to(&to("a.org"), "10.0.0.1".parse().expect("one")).ruling, Ruling::Deny);
+    assert_eq!(opens(&gate, "10.0.0.1").0, Ruling::Deny);
 }
 
 const HOSTS: &[&str] = &["a.org", "b.a.org", "c.net", "localhost:80", "10.0.0.7", "127.0.0.1:80"];

@@ -63,7 +63,7 @@ fn allow(list: &[&str]) -> NetworkAsked {
 fn granted(policy: &Policy, network: NetworkAsked) -> Grant {
     match judge(&request(network), policy, &facts()) {
         Verdict::Allowed(grant, _) => *grant,
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 
@@ -71,7 +71,7 @@ fn granted(policy: &Policy, network: NetworkAsked) -> Grant {
 fn refused(policy: &Policy, network: NetworkAsked) -> Refusal {
     match judge(&request(network), policy, &facts()) {
         Verdict::Refused(refusal) => refusal,
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 
@@ -79,7 +79,7 @@ fn refused(policy: &Policy, network: NetworkAsked) -> Refusal {
 fn gated(grant: &Grant) -> &Gated {
     match &grant.powers().network {
         Network::Gated(gated) => gated,
-        Network::Closed => panic!("it is closed"),
+        Network::Closed => unreachable!("it is closed"),
     }
 }
 
@@ -127,7 +127,7 @@ fn levels_ask_or_deny_and_a_listed_host_needs_no_answer() {
     let verdict = |network| judge(&request(network), &balanced, &facts());
     assert!(matches!(verdict(allow(&["x.listed.org", "*.y.listed.org"])), Verdict::Allowed(..)));
     let Verdict::Ask(pending) = verdict(NetworkAsked { publish: vec![(8080, 80)], ..allow(&["other.org:22"]) }) else {
-        panic!("it is asked")
+        unreachable!("it is asked")
     };
     let shown = &pending.question().shown;
     assert!(shown.contains(&("network".to_owned(), "other.org:22".to_owned())), "{shown:?}");
@@ -154,7 +154,7 @@ fn a_secret_is_never_inside_and_what_stands_for_it_is() {
     let mut asked =
         request(NetworkAsked { secrets: texts(&["TOKEN@a.org", "OTHER"]), ..allow(&["*.org", "a.org", "b.org"]) });
     asked.environment = vec![("TOKEN".into(), None), ("SSL_CERT_FILE".into(), Some("/own".into()))];
-    let Verdict::Allowed(grant, _) = judge(&asked, &policy, &facts()) else { panic!("it is allowed") };
+    let Verdict::Allowed(grant, _) = judge(&asked, &policy, &facts()) else { unreachable!("it is allowed") };
     let gated = gated(&grant);
     assert!(gated.reads);
     assert_eq!(gated.secrets[0].hosts, ["a.org"]);
@@ -190,7 +190,7 @@ fn registries_and_rules_on_requests_are_read() {
     facts.java = true;
     let policy = of("extends = [\"open\", \"java\"]");
     let Verdict::Allowed(grant, _) = judge(&request(NetworkAsked::default()), &policy, &facts) else {
-        panic!("allowed")
+        unreachable!("allowed")
     };
     let options = variable(&grant, "JAVA_TOOL_OPTIONS").expect("a trust store").to_string_lossy();
     assert!(options.starts_with("-Xmx1g -Djavax.net.ssl.trustStore=/etc/belljar/"), "{options}");

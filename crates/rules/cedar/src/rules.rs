@@ -89,13 +89,21 @@ pub(crate) struct Rules {
     authorizer: Authorizer,
     /// In the order of `Action::ALL`; made when first asked for, since one run asks of few.
     speaking: [OnceLock<Speaking>; Action::ALL.len()],
+    reads: OnceLock<bool>,
 }
 
 impl Rules {
     /// Each rule's policy is known by an id of its own.
     pub fn new(words: &'static Vocabulary, rules: Vec<Rule>) -> Rules {
         let by_id = rules.iter().enumerate().map(|(at, rule)| (rule.policy.id().clone(), at)).collect();
-        Rules { words, rules, by_id, authorizer: Authorizer::new(), speaking: Default::default() }
+        Rules {
+            words,
+            rules,
+            by_id,
+            authorizer: Authorizer::new(),
+            speaking: Default::default(),
+            reads: OnceLock::new(),
+        }
     }
 
     fn speaking_of(&self, action: Action) -> &Speaking {
@@ -195,7 +203,8 @@ impl ForeignRules for Rules {
             let text = rule.policy.to_string();
             text.contains("method") || text.contains("path")
         };
-        self.rules.iter().any(|rule| rule.speaks_of(Action::Connect, self.words) && says(rule))
+        let reads = || self.rules.iter().any(|rule| rule.speaks_of(Action::Connect, self.words) && says(rule));
+        *self.reads.get_or_init(reads)
     }
 
     fn count(&self) -> usize {

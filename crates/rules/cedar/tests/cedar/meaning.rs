@@ -246,3 +246,17 @@ fn attributes_say_what_is_asked() {
         &push,
     );
 }
+
+#[test]
+fn a_request_has_a_method_and_a_path() {
+    let text = r#"forbid(principal, action == Action::"connect", resource in Domain::"example.org")
+        when { resource has method && resource.method == "DELETE" && resource has path && resource.path like "/repos/*" };"#;
+    let request = |method: &str, path: &str| {
+        let [host, method, path] = ["example.org", method, path].map(str::to_owned);
+        ask(Action::Connect, Resource::Request { host, port: 443, method, path })
+    };
+    assert_eq!(ruling(text, &request("DELETE", "/repos/x?y")), Some(Ruling::Deny));
+    assert_eq!(ruling(text, &request("GET", "/repos/x")), None);
+    assert_eq!(ruling(text, &request("DELETE", "/users")), None);
+    assert_eq!(ruling(text, &connect("example.org", 443)), None);
+}
