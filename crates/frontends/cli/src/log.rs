@@ -296,6 +296,7 @@ pub fn described(entry: &Entry) -> String {
             let why = if text("why").is_empty() { String::new() } else { format!(": {}", text("why")) };
             format!("{} by {}{why}", text("agent"), text("by"))
         }
+        "secret.set" | "secret.removed" => format!("{} ({})", text("name"), text("source")),
         "run.ended" => ended(data),
         "run.receipt" => {
             let signatures = objects(&data["signatures"]);
