@@ -1,4 +1,6 @@
 //! `belljar secret` as people use it: the real binary, as root and as an ordinary user, at a terminal and through pipes.
+// What is skipped is said.
+#![allow(clippy::print_stderr)]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -60,7 +62,11 @@ impl Desk {
     fn shown(&self, words: &[&str], input: &[u8]) -> String {
         let output = self.say(words, input);
         let said = text(&output).replace(&self.root.display().to_string(), "ROOT");
-        format!("$ belljar {}\n{said}[{}]\n", words.join(" "), output.status.code().unwrap_or(-1))
+        format!(
+            "$ belljar {}\n{said}[{}]\n",
+            words.join(" ").replace(VALUE, "VALUE"),
+            output.status.code().unwrap_or(-1)
+        )
     }
 }
 
@@ -132,7 +138,7 @@ fn what_is_wrong_is_said_with_its_fix() {
         (&["secret", "set", "A"], b"two\nlines"),
         (&["secret", "set", "-A"], b"value"),
         (&["secret", "set", "a/b"], b"value"),
-        (&["secret", "set", "A", "value"], b"value"),
+        (&["secret", "set", "A", VALUE], b"value"),
         (&["secret", "set", "A", "--source", "file:x"], b"value"),
         (&["secret", "set", "A", "--host", "https://a"], b"value"),
         (&["secret", "set", "A", "--ttl", "5m"], b"value"),

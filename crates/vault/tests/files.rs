@@ -1,4 +1,6 @@
 //! The folder of secrets in hostile hands: torn, foreign, planted, swapped; and many hands at once.
+// What is skipped is said.
+#![allow(clippy::print_stderr)]
 
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};

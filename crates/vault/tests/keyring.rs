@@ -1,5 +1,7 @@
 //! The desktop's keyring: a real one, of this test alone. Each half runs in a process of its own, as it needs other
 //! variables.
+// What is skipped is said.
+#![allow(clippy::print_stderr)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -20,6 +20,12 @@ pub fn secret(matches: &ArgMatches, secrets: &dyn Secrets) -> u8 {
 
 fn set(matches: &ArgMatches, secrets: &dyn Secrets) -> Result<u8, Trouble> {
     let name = matches.get_one::<String>("name").map(String::as_str).unwrap_or_default();
+    if matches.contains_id("word") {
+        return Err(Trouble {
+            message: "there is a word too many; if it is the value, others on this machine could read it, and your shell keeps it".to_owned(),
+            fix: "type the value when it is asked for, or give it on standard input; change it where it is used".to_owned(),
+        });
+    }
     // Before anybody types a value for nothing.
     secrets.awaits_value()?;
     let known = secrets.list()?.into_iter().find(|known| known.name == name);

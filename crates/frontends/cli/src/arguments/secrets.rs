@@ -59,6 +59,8 @@ fn set() -> Command {
         .about("Keep a secret, or change it; its value comes from the terminal or standard input")
         .after_help(SET_HELP)
         .arg(name())
+        // Taken so that it can be refused without being repeated.
+        .arg(Arg::new("word").hide(true).num_args(0..).action(ArgAction::Append))
         .arg(
             option("source", "SOURCE", "Where its value is: store, keyring, env:VAR or cmd:COMMAND [default: store]")
                 .value_parser(SecretSource::read),
