@@ -342,7 +342,7 @@ mod tests {
         let mut out = Vec::new();
         outlet.pass(b"a fish-under-glass-9137 b\n", &mut out);
         outlet.end(&mut out);
-        assert_eq!(String::from_utf8_lossy(&out), "a [redacted:secret:build_id] b\n");
+        assert_eq!(String::from_utf8_lossy(&out), "a [redacted:secret_build_id] b\n");
     }
 
     #[test]
