@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/export", &["belljar-model"]),
     ("crates/egress", &["belljar-model"]),
     ("crates/monitor", &["belljar-model"]),
+    ("crates/vault", &["belljar-model", "belljar-sys"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),
@@ -26,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "crates/engine",
         &[
             "belljar-model", "belljar-policy", "belljar-code", "belljar-secrets", "belljar-malware", "belljar-egress",
-            "belljar-workspace", "belljar-ledger", "belljar-export", "belljar-monitor", "belljar-sys",
+            "belljar-workspace", "belljar-ledger", "belljar-export", "belljar-monitor", "belljar-sys", "belljar-vault",
         ],
     ),
     ("crates/frontends/*", &["belljar-model"]),
@@ -37,7 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "belljar-model", "belljar-policy", "belljar-sys", "belljar-guest", "belljar-native", "belljar-cli",
             "belljar-workspace", "belljar-shell", "belljar-engine", "belljar-cedar", "belljar-code", "belljar-secrets",
-            "belljar-malware", "belljar-export", "belljar-ledger", "belljar-egress",
+            "belljar-malware", "belljar-export", "belljar-ledger", "belljar-egress", "belljar-vault",
         ],
     ),
     ("xtask", &["belljar-testkit"]),

@@ -27,6 +27,7 @@ mod release;
 mod rules;
 mod sandboxes;
 mod scan;
+mod secrets;
 mod survey;
 mod told;
 mod toolchains;
@@ -37,7 +38,7 @@ use std::rc::Rc;
 
 use model::{
     Agents, Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
-    RuleLanguage, Sandboxes, Scans, Service, Watch,
+    RuleLanguage, Sandboxes, Scans, Secrets, Service, Watch,
 };
 use workspace::Workspaces;
 
@@ -52,6 +53,8 @@ pub struct Engine {
     approvals: OnceCell<approvals::Approvals>,
     /// Where the record of everything is; nothing, if there is no place for one.
     ledger: OnceCell<Option<ledger::Ledger>>,
+    /// The user's secrets; made when one is spoken of.
+    vault: OnceCell<Option<vault::Vault>>,
     languages: Vec<Box<dyn RuleLanguage>>,
     watch: Rc<dyn Watch>,
     person: Option<Box<dyn Person>>,
@@ -79,8 +82,8 @@ impl Engine {
         let watch: Rc<dyn Watch> = Rc::from(watch);
         let workspaces = Workspaces::of_the_user(Box::new(watch.clone()));
         let examiner = Box::new(examine::Scanners);
-        let (approvals, ledger) = (OnceCell::new(), OnceCell::new());
-        Engine { backends, languages, watch, workspaces, approvals, ledger, person, examiner, version }
+        let (approvals, ledger, vault) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Engine { backends, languages, watch, workspaces, approvals, ledger, vault, person, examiner, version }
     }
 }
 
@@ -135,6 +138,10 @@ impl Service for Engine {
     }
 
     fn agents(&self) -> &dyn Agents {
+        self
+    }
+
+    fn secrets(&self) -> &dyn Secrets {
         self
     }
 }

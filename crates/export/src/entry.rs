@@ -114,6 +114,7 @@ pub fn summary(entry: &Entry) -> String {
         "agent.suspended" | "agent.resumed" | "agent.throttled" | "agent.asked-about" => {
             format!("{} by {}", text(data, "agent"), text(data, "by"))
         }
+        "secret.set" | "secret.removed" => format!("{} ({})", text(data, "name"), text(data, "source")),
         // Others say it in one of these, if at all.
         _ => ["message", "why", "agent", "anchor", "sandbox"]
             .iter()

@@ -22,6 +22,7 @@ mod shell;
 mod shown;
 mod terminal;
 mod units;
+mod vault;
 mod wire;
 mod words;
 
@@ -51,6 +52,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("shell", shell::law),
     ("terminal", terminal::law),
     ("units", units::law),
+    ("vault", vault::law),
     ("wire", wire::law),
     ("words", words::law),
 ];

@@ -107,6 +107,11 @@ fn what_is_read_as_a_quantity_reads_back() {
 }
 
 #[test]
+fn a_file_of_a_secret_has_one_form_and_is_not_understood_in_part() {
+    holds("vault");
+}
+
+#[test]
 fn only_records_are_taken_for_records() {
     holds("wire");
 }

@@ -22,6 +22,7 @@ mod release;
 mod request;
 mod scans;
 mod seams;
+mod secrets;
 pub mod units;
 mod verdict;
 mod workspace;
@@ -55,6 +56,10 @@ pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{
     Backend, BackendReport, BadRules, Diagnosis, Feature, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,
     Sandboxes, Service, Silence, Step, Watch,
+};
+pub use secrets::{
+    BadValue, LONGEST_SECRET, LONGEST_SECRET_NAME, NewSecret, SecretShown, SecretSource, SecretText, Secrets,
+    is_secret_name, is_variable, secret_host,
 };
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
 pub use workspace::{

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::{
     Action, Agents, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, KeptSandbox,
-    Outcome, Patch, Policies, Reason, Records, Request, Scans, SetupFailure, Stack, Streams, Strength, Taken, Taking,
-    Trouble, Wording,
+    Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets, SetupFailure, Stack, Streams, Strength, Taken,
+    Taking, Trouble, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -32,6 +32,8 @@ pub trait Service {
     fn exports(&self) -> &dyn Exports;
     /// Who runs what, and what the monitor says of them.
     fn agents(&self) -> &dyn Agents;
+    /// What the user keeps for requests that need it.
+    fn secrets(&self) -> &dyn Secrets;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.

@@ -235,6 +235,16 @@ pub fn forbid_inspection() -> io::Result<()> {
     prctl(libc::PR_SET_DUMPABLE, 0)
 }
 
+/// This process, and what it starts, leaves no core file: it holds something that belongs on no disk. Unlike
+/// `forbid_inspection`, this leaves /proc/self ours, which whoever makes user namespaces needs.
+pub fn no_core_files() -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    // One byte, not none: where cores are piped to a helper, the kernel takes only that for a no.
+    let maximum = getrlimit(Resource::Core).maximum;
+    let current = Some(maximum.map_or(1, |most| most.min(1)));
+    Ok(setrlimit(Resource::Core, Rlimit { current, maximum })?)
+}
+
 /// Undoes `forbid_inspection`, and what a change of identity did of that kind.
 pub fn permit_inspection() -> io::Result<()> {
     prctl(libc::PR_SET_DUMPABLE, 1)

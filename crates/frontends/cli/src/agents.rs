@@ -90,7 +90,7 @@ fn table(list: &[Watched]) -> Vec<String> {
                 .map_or_else(|| agent.state().to_owned(), |_| format!("{}, unreadable", agent.state())),
         ]);
     }
-    columns(&rows)
+    words::columns(&rows)
 }
 
 fn about(agent: &Watched, entries: &[Entry]) -> Vec<String> {
@@ -120,7 +120,7 @@ fn about(agent: &Watched, entries: &[Entry]) -> Vec<String> {
             [what.clone(), now.clone(), usual, threshold.clone()]
         }));
         lines.push(String::new());
-        lines.extend(columns(&rows));
+        lines.extend(words::columns(&rows));
     }
     if !entries.is_empty() {
         lines.push(String::new());
@@ -139,14 +139,4 @@ fn seen(second: u64) -> String {
 
 fn processor(agent: &Watched) -> String {
     words::time(Duration::try_from_secs_f64(agent.processor_seconds).unwrap_or_default())
-}
-
-fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
-    let widths: [usize; N] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-    let line = |row: &[String; N]| {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
 }

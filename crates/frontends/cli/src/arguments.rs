@@ -7,6 +7,7 @@ mod network;
 mod policies;
 mod records;
 mod scans;
+pub mod secrets;
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -96,6 +97,7 @@ pub fn command(version: &'static str) -> Command {
                 .defer(records::ledger),
         )
         .subcommand(agents::command())
+        .subcommand(secrets::command())
         .subcommand(
             Command::new("doctor")
                 .about("Show what this host can hold, wall by wall, and how to mend what it can't")

@@ -22,6 +22,7 @@ mod result_file;
 mod run;
 mod sarif;
 mod scan;
+mod secret;
 mod sparkline;
 mod watch;
 mod words;
@@ -94,6 +95,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("receipt", matches)) => receipt::receipt(matches, service.records()),
         Some(("ledger", matches)) => ledger::ledger(matches, service.records()),
         Some(("agents", matches)) => agents::agents(matches, service.agents()),
+        Some(("secret", matches)) => secret::secret(matches, service.secrets()),
         Some(("exec", matches)) => kept::exec(matches, service),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
         Some(("completions", matches)) => completions(matches, version),

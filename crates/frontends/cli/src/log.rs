@@ -300,6 +300,7 @@ pub fn described(entry: &Entry) -> String {
             format!("{} by {}{why}", text("agent"), text("by"))
         }
         kind if kind.starts_with("network.") || kind == "secret.used" => net::described(entry),
+        "secret.set" | "secret.removed" => format!("{} ({})", text("name"), text("source")),
         "run.ended" => ended(data),
         "run.receipt" => {
             let signatures = objects(&data["signatures"]);

@@ -61,6 +61,17 @@ pub fn page(lines: impl IntoIterator<Item = String>) -> String {
     lines.into_iter().map(|text| line(&text) + "\n").collect()
 }
 
+/// Rows with each column as wide as what is in it.
+pub fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let line = |row: &[String; N]| {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
 /// To standard output, for what was asked for; false if nobody gets it.
 pub fn print(text: serde_json::Result<String>) -> bool {
     let text = match text {

@@ -1,0 +1,85 @@
+//! The user's secrets: recorded before they change, and only changed by people.
+
+use model::{EntryQuery, NewSecret, Records, SecretShown, Secrets, Trouble, agents};
+use serde_json::json;
+use vault::Vault;
+
+use crate::user::User;
+use crate::{Engine, record};
+
+/// Uses that are looked at to say when each secret was used last.
+const MOST_USES: usize = 2000;
+
+impl Secrets for Engine {
+    fn awaits_value(&self) -> Result<(), Trouble> {
+        a_person_asks()?;
+        no_core_files()
+    }
+
+    fn set(&self, new: NewSecret) -> Result<SecretShown, Trouble> {
+        a_person_asks()?;
+        no_core_files()?;
+        let vault = self.vault()?;
+        let told = vault.foresee(&new)?;
+        let data = json!({
+            "name": told.name, "source": told.source, "hosts": told.hosts, "variable": told.variable, "ttl": told.ttl,
+        });
+        self.record_deed("secret.set", data)?;
+        Ok(vault.set(&new)?)
+    }
+
+    fn list(&self) -> Result<Vec<SecretShown>, Trouble> {
+        let mut list = self.vault()?.list()?;
+        if list.is_empty() {
+            return Ok(list);
+        }
+        // The newest first, or last: the greatest time counts. Without a record nothing is known to have been used.
+        let query = EntryQuery { kinds: vec!["secret.used".to_owned()], ..EntryQuery::default() };
+        let used = Records::newest(self, &query, MOST_USES).unwrap_or_default();
+        for shown in &mut list {
+            let of_this = |entry: &&model::Entry| !entry.denied && entry.data["secret"] == shown.name.as_str();
+            shown.last_used = used.iter().filter(of_this).map(|entry| entry.at.clone()).max();
+        }
+        Ok(list)
+    }
+
+    fn remove(&self, name: &str) -> Result<SecretShown, Trouble> {
+        a_person_asks()?;
+        let vault = self.vault()?;
+        let told = vault.look(name)?;
+        self.record_deed("secret.removed", json!({"name": told.name, "source": told.source}))?;
+        Ok(vault.remove(name)?)
+    }
+}
+
+impl Engine {
+    pub(crate) fn vault(&self) -> Result<&Vault, Trouble> {
+        // Beside the record: in the home that the user record names, where no variable leads anybody past it.
+        let place = || Some(record::folder(&User::of_the_process())?.parent()?.join("secrets"));
+        self.vault.get_or_init(|| place().map(Vault::at)).as_ref().ok_or_else(|| Trouble {
+            message: "there is no place for secrets".to_owned(),
+            fix: "set HOME or XDG_STATE_HOME to a folder of yours".to_owned(),
+        })
+    }
+
+    /// The value of a secret, for the gate and for what must not be said. Once in this process, it leaves no core file.
+    #[expect(dead_code, reason = "the gate will call it")]
+    pub(crate) fn fetch_secret(&self, name: &str) -> Result<vault::Fetched, Trouble> {
+        no_core_files()?;
+        Ok(self.vault()?.fetch(name)?)
+    }
+}
+
+/// Whoever may say where a secret goes could send it to themselves.
+fn a_person_asks() -> Result<(), Trouble> {
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let Some(who) = agents::no_person(&environment) else { return Ok(()) };
+    Err(Trouble { message: format!("{who} may not change secrets"), fix: "do it in a terminal of your own".to_owned() })
+}
+
+fn no_core_files() -> Result<(), Trouble> {
+    sys::process::no_core_files().map_err(|error| Trouble {
+        message: format!("cannot turn off core files, which would show values: {error}"),
+        fix: "run it with `ulimit -c 0`".to_owned(),
+    })
+}
