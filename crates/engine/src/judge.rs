@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use model::{
     Approval, Grant, Inspected, Network, NetworkAsked, Outcome, Pending, Question, Refusal, Request, Retry,
-    SetupFailure, Streams, Traffic, Verdict, Watch,
+    SecretGrant, SecretShown, SecretText, SetupFailure, Streams, Traffic, Verdict, Watch,
 };
 
+use egress::SecretValue;
 use ledger::Durable;
 use policy::{Facts, GateRules, Policy};
 
@@ -20,7 +21,7 @@ use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
 use crate::rates::{self, Slots};
 use crate::record::Record;
-use crate::release::Release;
+use crate::release::{Release, of_the_vault};
 use crate::told::Telling;
 use crate::user::User;
 use crate::{Engine, door, inspect, refused, rules, survey};
@@ -46,6 +47,7 @@ struct Out {
     loaded: Rc<Loaded>,
     facts: Facts,
     asked: NetworkAsked,
+    secrets: Vec<(String, SecretText)>,
     watch: Rc<dyn Watch>,
 }
 
@@ -60,23 +62,23 @@ impl Admitted {
 
     fn gate(&self, record: &Record<'_>) -> Result<Option<Gate>, Outcome> {
         let (Network::Gated(gated), Some(out)) = (&self.grant.powers().network, &self.out) else { return Ok(None) };
-        let Out { loaded, facts, asked, watch } = out;
+        let Out { loaded, facts, asked, secrets, watch } = out;
+        let value = |grant: &SecretGrant| {
+            let (_, value) = secrets.iter().find(|(name, _)| *name == grant.name)?;
+            Some(SecretValue::new(&grant.name, &grant.stand_in, value.reveal()))
+        };
+        let secrets = gated.secrets.iter().filter_map(value).collect();
         let policy::Approving { timeout, approvers, always } = loaded.policy.approving();
         let keeper = Doorkeeper {
-            rules: GateRules::new(
-                Shared(loaded.clone()),
-                facts.principal.clone(),
-                policy::context(facts),
-                asked,
-            )
-            .map_err(Outcome::Refused)?,
+            rules: GateRules::new(Shared(loaded.clone()), facts.principal.clone(), policy::context(facts), asked)
+                .map_err(Outcome::Refused)?,
             rail: record.rail.clone(),
             principal: facts.principal.clone(),
             terms: Terms { timeout, approvers, always },
             revision: loaded.policy.revision.clone(),
             watch: watch.clone(),
         };
-        Gate::begin(Plan { gated: gated.clone(), keeper, secrets: Vec::new() }).map(Some)
+        Gate::begin(Plan { gated: gated.clone(), keeper, secrets }).map(Some)
     }
 
     /// What went out, once the sandbox has ended.
@@ -105,8 +107,11 @@ impl Engine {
         record: &Record<'_>,
     ) -> Result<Admitted, Outcome> {
         let eyes = Eyes::new(&self.workspaces, kept);
+        let (request, stored) = self.with_stored(request).map_err(not_set_up)?;
+        let request = &request;
         let Judged { verdict, loaded, facts, inspected, input, slots } =
             self.judge(request, &eyes, true, |loaded, facts| {
+                facts.stored = told_of(&stored);
                 record.is_for(&facts.principal, known(request, facts));
                 facts.reasons = self.watch_over(&facts.principal, loaded, record)?;
                 let slots = rates::enter(loaded, &facts.principal)?;
@@ -134,12 +139,22 @@ impl Engine {
         record.grants(&grant);
         let redacts = loaded.policy.redacts();
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
-        let release = Release::new(redacts, &known(request, &facts), formats, input.bytes);
+        let secrets = match &grant.powers().network {
+            Network::Gated(gated) => self.fetch_secrets(&gated.secrets, &loaded.policy, &stored).map_err(not_set_up)?,
+            Network::Closed => Vec::new(),
+        };
+        let mut known = known(request, &facts);
+        if !secrets.is_empty() {
+            known.extend(of_the_vault(&secrets));
+            record.is_for(&facts.principal, known.clone());
+        }
+        let release = Release::new(redacts, &known, formats, input.bytes);
         let capture = Capture::new(request.capture);
         let out = matches!(grant.powers().network, Network::Gated(_)).then(|| Out {
             loaded: Rc::new(loaded),
             facts,
             asked: request.network.clone(),
+            secrets,
             watch: self.watch.clone(),
         });
         Ok(Admitted { grant, inspected, release, capture, out, link: RefCell::default(), _slots: slots })
@@ -148,7 +163,12 @@ impl Engine {
     /// The same without asking anybody: what would have to be asked is a refusal that says so.
     pub(crate) fn foresee(&self, request: &Request) -> Result<Grant, Outcome> {
         let eyes = Eyes::new(&self.workspaces, None);
-        match self.judge(request, &eyes, false, |_, _| Ok(Slots::default()))?.verdict {
+        let (request, stored) = self.with_stored(request).map_err(not_set_up)?;
+        let enter = |_: &Loaded, facts: &mut Facts| {
+            facts.stored = told_of(&stored);
+            Ok(Slots::default())
+        };
+        match self.judge(&request, &eyes, false, enter)?.verdict {
             Verdict::Allowed(grant, _) => Ok(*grant),
             Verdict::Ask(pending) => Err(Outcome::Refused(would_ask(pending.question()))),
             Verdict::Refused(refusal) => Err(Outcome::Refused(refusal)),
@@ -200,6 +220,12 @@ impl Engine {
             false => Err(Refusal::new("approval.other", "the answer is to another question".to_owned(), "ask again")),
         }
     }
+}
+
+/// For the policy: what stands for each of them, and where.
+fn told_of(stored: &[SecretShown]) -> Vec<(String, String, String)> {
+    let told = |shown: &SecretShown| (shown.name.clone(), shown.variable.clone(), shown.prefix.clone());
+    stored.iter().map(told).collect()
 }
 
 /// Variables whose values may be secrets: what is given with the request, and what is around it.

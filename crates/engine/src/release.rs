@@ -263,7 +263,6 @@ const OTHERS: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY"];
 const OF_THE_VAULT: &str = "secret:";
 
 /// Values of the vault in the form in which `Release::new` and `Record::is_for` take what nobody may see.
-#[cfg_attr(not(test), expect(dead_code, reason = "the gate will call it"))]
 pub fn of_the_vault(fetched: &[(String, model::SecretText)]) -> Vec<(OsString, OsString)> {
     fetched.iter().map(|(name, value)| (format!("{OF_THE_VAULT}{name}").into(), value.reveal().into())).collect()
 }

@@ -1,6 +1,10 @@
 //! The user's secrets: recorded before they change, and only changed by people.
 
-use model::{EntryQuery, NewSecret, Records, SecretShown, Secrets, Trouble, agents};
+use model::{
+    EntryQuery, NewSecret, Records, Request, SecretGrant, SecretShown, SecretSource, SecretText, Secrets, Trouble,
+    agents,
+};
+use policy::Policy;
 use serde_json::json;
 use vault::Vault;
 
@@ -62,11 +66,66 @@ impl Engine {
         })
     }
 
-    /// The value of a secret, for the gate and for what must not be said. Once in this process, it leaves no core file.
-    #[expect(dead_code, reason = "the gate will call it")]
-    pub(crate) fn fetch_secret(&self, name: &str) -> Result<vault::Fetched, Trouble> {
+    /// The same request, with the hosts that the vault has for secrets that are asked for without one; and what it says of them.
+    pub(crate) fn with_stored(&self, request: &Request) -> Result<(Request, Vec<SecretShown>), Trouble> {
+        let mut request = request.clone();
+        let mut stored = Vec::new();
+        let asked = std::mem::take(&mut request.network.secrets);
+        let known = if asked.is_empty() { Vec::new() } else { self.vault()?.list()? };
+        for text in asked {
+            let name = text.split_once('@').map_or(text.as_str(), |(name, _)| name);
+            let shown = known.iter().find(|known| known.name == name && known.trouble.is_none());
+            match shown {
+                Some(shown) if name == text && !shown.hosts.is_empty() => {
+                    request.network.secrets.extend(shown.hosts.iter().map(|host| format!("{name}@{host}")));
+                }
+                _ => request.network.secrets.push(text.clone()),
+            }
+            stored.extend(
+                shown.filter(|shown| !stored.iter().any(|known: &SecretShown| known.name == shown.name)).cloned(),
+            );
+        }
+        Ok((request, stored))
+    }
+
+    /// The values of what a grant adds outside: for its gate, and to be taken out of what is said. Once they are in this
+    /// process, it leaves no core file.
+    pub(crate) fn fetch_secrets(
+        &self,
+        granted: &[SecretGrant],
+        policy: &Policy,
+        stored: &[SecretShown],
+    ) -> Result<Vec<(String, SecretText)>, Trouble> {
+        if granted.is_empty() {
+            return Ok(Vec::new());
+        }
         no_core_files()?;
-        Ok(self.vault()?.fetch(name)?)
+        let vault = self.vault()?;
+        let mut values = Vec::with_capacity(granted.len());
+        for SecretGrant { name, .. } in granted {
+            let value = match policy.secret_source(name) {
+                Some(source) => {
+                    let bad =
+                        |message| Trouble { message, fix: format!("mend `[secrets.{name}] source` in your policy") };
+                    let source = SecretSource::read(source).map_err(bad)?;
+                    vault.fetch_from(name, &source, None)?.0
+                }
+                None => {
+                    let fetched = vault.fetch(name)?;
+                    // What was said of it before was not under its seal.
+                    let as_told = |shown: &&SecretShown| shown.name == *name && shown.hosts != fetched.about.hosts;
+                    if stored.iter().any(|shown| as_told(&shown)) {
+                        return Err(Trouble {
+                            message: format!("the file of the secret `{name}` was changed meanwhile"),
+                            fix: format!("set it again: `belljar secret set {name}`"),
+                        });
+                    }
+                    fetched.value
+                }
+            };
+            values.push((name.clone(), value));
+        }
+        Ok(values)
     }
 }
 

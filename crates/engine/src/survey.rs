@@ -120,6 +120,8 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         findings: Vec::new(),
         code: None,
         reasons: Vec::new(),
+        // Filled in by whoever looks into the vault.
+        stored: Vec::new(),
         seed: seed(request)?,
         java,
     })

@@ -47,6 +47,8 @@ pub struct Facts {
     pub code: Option<String>,
     /// What is to be heard besides the policy, such as what the monitor says of whoever asks.
     pub reasons: Vec<Reason>,
+    /// What the vault says of secrets that are asked for: name, variable inside, what the stand-in begins with.
+    pub stored: Vec<(String, String, String)>,
     /// Made anew for each sandbox: what stands for its secrets comes of it.
     pub seed: [u8; 32],
     /// A Java can be started inside.

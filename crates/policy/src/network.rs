@@ -46,8 +46,14 @@ pub fn granted(request: &Request, policy: &Policy, facts: &Facts) -> Result<Netw
         .map(|secret| SecretGrant {
             name: secret.name.clone(),
             hosts: secret.hosts.iter().map(ToString::to_string).collect(),
-            variable: policy.secret_variable(&secret.name).to_owned(),
-            stand_in: stand_in::of(&secret.name, policy.secret_prefix(&secret.name), &facts.seed),
+            variable: {
+                let stored = stored(facts, &secret.name).map(|(variable, _)| variable);
+                policy.secret_variable(&secret.name).or(stored).unwrap_or(&secret.name).to_owned()
+            },
+            stand_in: {
+                let stored = stored(facts, &secret.name).map(|(_, prefix)| prefix);
+                stand_in::of(&secret.name, policy.secret_prefix(&secret.name).or(stored), &facts.seed)
+            },
         })
         .collect();
     for (at, one) in secrets.iter().enumerate() {
@@ -147,4 +153,10 @@ pub fn shown(request: &Request, network: &Network) -> Vec<(String, String)> {
         show("published", format!("127.0.0.1:{} to {} inside", port.host, port.guest));
     }
     shown
+}
+
+/// The vault's word on a secret: its variable, and what the stand-in begins with.
+fn stored<'a>(facts: &'a Facts, name: &str) -> Option<(&'a str, &'a str)> {
+    let (_, variable, prefix) = facts.stored.iter().find(|(known, ..)| known == name)?;
+    Some((variable, prefix))
 }

@@ -206,13 +206,14 @@ impl Policy {
 
     /// Where the value of a secret is: `store`, `env:NAME`, `cmd:COMMAND` or `keyring:NAME`. The managed policy's word, then the
     /// user's.
-    pub fn secret_source(&self, name: &str) -> &str {
-        self.of_secret(name, |terms| terms.source.as_deref()).unwrap_or("store")
+    /// Where it comes from, if the vault is not to say.
+    pub fn secret_source(&self, name: &str) -> Option<&str> {
+        self.of_secret(name, |terms| terms.source.as_deref())
     }
 
     /// The variable inside that has what stands for it.
-    pub(crate) fn secret_variable<'a>(&'a self, name: &'a str) -> &'a str {
-        self.of_secret(name, |terms| terms.variable.as_deref()).unwrap_or(name)
+    pub(crate) fn secret_variable(&self, name: &str) -> Option<&str> {
+        self.of_secret(name, |terms| terms.variable.as_deref())
     }
 
     pub(crate) fn secret_prefix(&self, name: &str) -> Option<&str> {

@@ -40,6 +40,7 @@ fn facts() -> Facts {
         findings: Vec::new(),
         code: None,
         reasons: Vec::new(),
+        stored: Vec::new(),
         seed: [7; 32],
         java: false,
         memory: 1 << 30,

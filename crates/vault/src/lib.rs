@@ -158,9 +158,24 @@ impl Vault {
         let kept = Key::read(&folder)?.open(&record.sealed, &record.bound);
         let kept = kept.ok_or_else(|| Error::Sealed { name: name.to_owned() })?;
         let about = record.about.shown();
+        let (value, expires) = match &record.about.source {
+            SecretSource::Store => (readable(name, &kept)?, None),
+            elsewhere => self.fetch_from(name, elsewhere, record.about.ttl.map(Duration::from_secs))?,
+        };
+        Ok(Fetched { value, expires, about })
+    }
+
+    /// The value of a secret that somebody else says the source of, and how long it may be used. What is stored needs its file.
+    pub fn fetch_from(
+        &self,
+        name: &str,
+        source: &SecretSource,
+        ttl: Option<Duration>,
+    ) -> Result<(SecretText, Option<Duration>)> {
+        valid(name)?;
         let mut expires = None;
-        let value = match &record.about.source {
-            SecretSource::Store => readable(name, &kept)?,
+        let value = match source {
+            SecretSource::Store => return self.fetch(name).map(|fetched| (fetched.value, fetched.expires)),
             SecretSource::Keyring => keyring::look_up(name)?,
             SecretSource::Variable(variable) => {
                 let missing = || Error::NoVariable { name: name.to_owned(), variable: variable.clone() };
@@ -169,12 +184,12 @@ impl Vault {
                 readable(name, &value)?
             }
             SecretSource::Command(line) => {
-                let (value, left) = self.asked(name, line, &record.about)?;
+                let (value, left) = self.asked(name, line, source, ttl.unwrap_or(USUAL_TTL))?;
                 expires = Some(left);
                 value
             }
         };
-        Ok(Fetched { value, expires, about })
+        Ok((value, expires))
     }
 
     fn open(&self, name: &str) -> Result<Folder> {
@@ -187,21 +202,20 @@ impl Vault {
     }
 
     /// What a command says, or said not long ago; and how long that may be used.
-    fn asked(&self, name: &str, line: &str, about: &About) -> Result<(SecretText, Duration)> {
+    fn asked(&self, name: &str, line: &str, source: &SecretSource, ttl: Duration) -> Result<(SecretText, Duration)> {
         let mut said = self.said.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(cached) = said.get(name).filter(|cached| cached.source == about.source) {
+        if let Some(cached) = said.get(name).filter(|cached| cached.source == *source) {
             let left = cached.until.saturating_duration_since(Instant::now());
             if !left.is_zero() {
                 return Ok((cached.value.clone(), left));
             }
         }
         said.remove(name);
-        let ttl = about.ttl.map_or(USUAL_TTL, Duration::from_secs);
         let asked_at = Instant::now();
         let value = ask(name, line, self.patience)?;
         // Counted from before it was asked: it may have been made at once.
         let until = asked_at.checked_add(ttl).unwrap_or(asked_at);
-        said.insert(name.to_owned(), Cached { source: about.source.clone(), value: value.clone(), until });
+        said.insert(name.to_owned(), Cached { source: source.clone(), value: value.clone(), until });
         Ok((value, until.saturating_duration_since(Instant::now())))
     }
 
