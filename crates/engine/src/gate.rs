@@ -150,6 +150,8 @@ fn attend(
 ) -> ! {
     let serve = || -> io::Result<Option<Traffic>> {
         process::die_with_parent()?;
+        // For whoever lists processes.
+        rustix::thread::set_name(c"belljar-gate")?;
         // It holds secrets and the authority's key: nobody looks into it, and no core file has them.
         process::forbid_inspection()?;
         process::forbid_new_privileges()?;

@@ -51,7 +51,7 @@ pub fn granted(request: &Request, policy: &Policy, facts: &Facts) -> Result<Netw
                 policy.secret_variable(&secret.name).or(stored).unwrap_or(&secret.name).to_owned()
             },
             stand_in: {
-                let stored = stored(facts, &secret.name).map(|(_, prefix)| prefix);
+                let stored = stored(facts, &secret.name).map(|(_, prefix)| prefix).filter(|prefix| !prefix.is_empty());
                 stand_in::of(&secret.name, policy.secret_prefix(&secret.name).or(stored), &facts.seed)
             },
         })

@@ -52,7 +52,6 @@ fn killed(who: Who) -> Result<(), String> {
     let world = World::of(who)?;
     let open = world.open();
     let open: Vec<&str> = open.iter().map(String::as_str).collect();
-    // The gate is belljar's child that is not the sandbox's first process: it is killed when the payload says that it runs.
     let url = format!("http://{NAME}:{}/bytes/10", world.http);
     let script = format!("curl -sS -m 10 {url}; echo; echo ready; read x; curl -sS -m 10 {url} || echo closed");
     let mut command = world.command(&open, &["sh", "-c", &script]);
@@ -86,42 +85,17 @@ fn killed(who: Who) -> Result<(), String> {
     Ok(())
 }
 
-/// Among the processes below this one: the one that has belljar's own program and no pid namespace of its own.
+/// Among the processes below this one.
 fn gate_of(above: i32) -> Result<i32, String> {
     let mut waiting = vec![above];
-    let mut found = Vec::new();
     while let Some(process) = waiting.pop() {
-        let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
-        let children: Vec<i32> = children.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        waiting.extend(&children);
-        found.extend(children);
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default();
+        if read("comm").trim() == "belljar-gate" {
+            return Ok(process);
+        }
+        waiting.extend(
+            read(&format!("task/{process}/children")).split_whitespace().filter_map(|word| word.parse::<i32>().ok()),
+        );
     }
-    let name = |process: &i32| std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-    let status = |process: &i32| std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let depth = |process: &i32| {
-        status(process)
-            .lines()
-            .find(|line| line.starts_with("NSpid:"))
-            .map_or(0, |line| line.split_whitespace().count())
-    };
-    // It has threads of its runtime, or sockets of another network; its parent is belljar itself.
-    let parent =
-        |process: &i32| status(process).lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<i32>().ok());
-    let belljar = found.iter().copied().chain([above]).find(|process| {
-        name(process).starts_with("belljar") && found.iter().any(|child| parent(child) == Some(*process))
-    });
-    let gates: Vec<i32> = found
-        .iter()
-        .copied()
-        .filter(|process| parent(process) == belljar && depth(process) == 2 && name(process).starts_with("belljar"))
-        .filter(|process| {
-            // The keeper of control groups is the other one, and waits for a process.
-            std::fs::read_to_string(format!("/proc/{process}/wchan"))
-                .is_ok_and(|wait| wait.contains("ep_poll") || wait.contains("epoll"))
-        })
-        .collect();
-    match gates.as_slice() {
-        [gate] => Ok(*gate),
-        others => Err(format!("which of {others:?} is the gate, below {belljar:?}?")),
-    }
+    Err("there is no gate".to_owned())
 }
