@@ -21,6 +21,7 @@ mod tests;
 mod tls;
 mod watch;
 
+use std::cell::OnceCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -62,21 +63,26 @@ impl Default for ReadLimits {
 pub struct Reader {
     authority: Option<Authority>,
     secrets: Rc<Vec<SecretValue>>,
-    trust: Arc<ClientConfig>,
+    /// Read when it is first needed: a machine has some hundred authorities, and most runs are over before.
+    trust: Trust,
+    configuration: OnceCell<Arc<ClientConfig>>,
     limits: ReadLimits,
 }
 
 impl Reader {
     /// Without an authority nothing that is encrypted can be read, and so it is refused.
-    pub fn new(
-        authority: Option<Authority>,
-        secrets: Vec<SecretValue>,
-        trust: Trust,
-        limits: ReadLimits,
-    ) -> Result<Reader> {
+    pub fn new(authority: Option<Authority>, secrets: Vec<SecretValue>, trust: Trust, limits: ReadLimits) -> Reader {
         // Nothing stands for nothing.
         let secrets = secrets.into_iter().filter(|secret| !secret.stand_in.is_empty() && !secret.value.is_empty());
-        Ok(Reader { authority, secrets: Rc::new(secrets.collect()), trust: trust::configuration(&trust)?, limits })
+        Reader { authority, secrets: Rc::new(secrets.collect()), trust, configuration: OnceCell::new(), limits }
+    }
+
+    fn configuration(&self) -> Result<Arc<ClientConfig>> {
+        if let Some(known) = self.configuration.get() {
+            return Ok(known.clone());
+        }
+        let read = trust::configuration(&self.trust)?;
+        Ok(self.configuration.get_or_init(|| read).clone())
     }
 
     /// A connection on which TLS is spoken.
@@ -101,7 +107,11 @@ impl Reader {
             Err(Unheard::Failed(error)) => return Err(error),
             Err(Unheard::Refused(rule, why)) => return record(rule, why),
         };
-        let (server, protocol) = match hello.reach(&self.trust, endpoint, limits, upstream).await {
+        let reached = match self.configuration() {
+            Ok(trust) => hello.reach(&trust, endpoint, limits, upstream).await,
+            Err(error) => Err(error.to_string().into()),
+        };
+        let (server, protocol) = match reached {
             Ok(reached) => reached,
             Err(why) => {
                 let why = format!("{} did not prove who it is: {why}", endpoint.host);

@@ -31,6 +31,20 @@ pub fn roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>> {
     }
 }
 
+/// Their certificates as this machine keeps them, in one file of text; nothing where it keeps them in another way.
+pub fn bundle() -> Option<Vec<u8>> {
+    const USUAL: [&str; 4] = [
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+        "/etc/ssl/cert.pem",
+    ];
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    // What somebody named is meant instead of the usual.
+    if named.is_some() || std::env::var_os("SSL_CERT_DIR").is_some() {
+        return named.and_then(|path| std::fs::read(path).ok());
+    }
+    USUAL.iter().find_map(|path| std::fs::read(path).ok())
+}
+
 pub(crate) fn configuration(trust: &Trust) -> Result<Arc<ClientConfig>> {
     let roots = match trust {
         Trust::Host => of_the_host()?,

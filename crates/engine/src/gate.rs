@@ -42,6 +42,8 @@ pub struct Plan {
     pub gated: Gated,
     pub keeper: Doorkeeper,
     pub secrets: Vec<SecretValue>,
+    /// Somebody inside may be written in Java, which trusts in a way of its own.
+    pub java: bool,
 }
 
 /// More of what it did than this is not told.
@@ -50,11 +52,11 @@ const LONGEST_REPORT: usize = 64 << 10;
 impl Gate {
     /// Forks it, with everything that can fail in a way that a person can mend done before.
     pub fn begin(plan: Plan) -> Result<Gate, Outcome> {
-        let Plan { gated, keeper, secrets } = plan;
+        let Plan { gated, keeper, secrets, java } = plan;
         let visits = listen(&gated.published)?;
         let authority = if gated.reads { Some(Authority::new().map_err(not_begun)?) } else { None };
         let files = match &authority {
-            Some(authority) => trusted(authority)?,
+            Some(authority) => trusted(authority, java)?,
             None => Vec::new(),
         };
         let published = !visits.is_empty();
@@ -157,8 +159,7 @@ fn attend(
         process::forbid_new_privileges()?;
         // What a terminal sends to all of us is for the payload; we go when our parent does.
         signals::block_all()?;
-        // It takes a while to read all authorities of the host: the sandbox is being built meanwhile.
-        let reader = Reader::new(authority, secrets, Trust::Host, ReadLimits::default()).map_err(io::Error::other)?;
+        let reader = Reader::new(authority, secrets, Trust::Host, ReadLimits::default());
         let mut words = [0; 16];
         let (count, all) = descriptors::receive(wire.as_fd(), &mut words)?;
         let [a, b, c, d, streams, names, long_names] = words[..7] else { return Ok(None) };
@@ -196,12 +197,21 @@ fn attend(
 }
 
 /// The host's own authorities and the gate's, for whoever inside verifies.
-fn trusted(authority: &Authority) -> Result<Vec<(PathBuf, Vec<u8>)>, Outcome> {
-    let roots = egress::roots(&Trust::Host).map_err(not_begun)?;
-    Ok(vec![
-        (PathBuf::from(AUTHORITIES), authority.bundle(&roots)),
-        (PathBuf::from(JAVA_AUTHORITIES), authority.java_store(&roots)),
-    ])
+fn trusted(authority: &Authority, java: bool) -> Result<Vec<(PathBuf, Vec<u8>)>, Outcome> {
+    let roots = || egress::roots(&Trust::Host).map_err(not_begun);
+    let bundle = match egress::bundle() {
+        Some(mut bundle) => {
+            bundle.push(b'\n');
+            bundle.extend_from_slice(authority.certificate_pem().as_bytes());
+            bundle
+        }
+        None => authority.bundle(&roots()?),
+    };
+    let mut files = vec![(PathBuf::from(AUTHORITIES), bundle)];
+    if java {
+        files.push((PathBuf::from(JAVA_AUTHORITIES), authority.java_store(&roots()?)));
+    }
+    Ok(files)
 }
 
 fn listen(published: &[Published]) -> Result<Vec<(Published, TcpListener)>, Outcome> {

@@ -78,7 +78,7 @@ impl Admitted {
             revision: loaded.policy.revision.clone(),
             watch: watch.clone(),
         };
-        Gate::begin(Plan { gated: gated.clone(), keeper, secrets }).map(Some)
+        Gate::begin(Plan { gated: gated.clone(), keeper, secrets, java: facts.java }).map(Some)
     }
 
     /// What went out, once the sandbox has ended.

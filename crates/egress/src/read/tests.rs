@@ -319,7 +319,7 @@ async fn gate(setting: Setting, roots: &TestRoots, porter: TestPorter, upstream:
     let Setting { tls, endpoint, seems, secrets, limits, authority } = setting;
     let authority = authority.then(|| Authority::new().unwrap());
     let bundle = authority.as_ref().map(|authority| authority.bundle(&[])).unwrap_or_default();
-    let reader = Reader::new(authority, secrets, Trust::File(roots.file.clone()), limits).unwrap();
+    let reader = Reader::new(authority, secrets, Trust::File(roots.file.clone()), limits);
     let porter = Rc::new(porter);
     let session = Rc::new(Session::new(porter.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
