@@ -113,10 +113,8 @@ pub fn listen(port: u16) -> io::Result<std::net::TcpListener> {
 }
 
 /// Has something that takes long done beside the gate, whose own thread must not wait.
-pub fn on_a_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> impl Future<Output = Option<T>> + 'static {
-    async move { tokio::task::spawn_blocking(work).await.ok() }
+pub async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
 }
 
 /// What lies around a gate. Tests put their own in its place.

@@ -109,7 +109,7 @@ impl Reader {
         };
         let reached = match self.configuration() {
             Ok(trust) => hello.reach(&trust, endpoint, limits, upstream).await,
-            Err(error) => Err(error.to_string().into()),
+            Err(error) => Err(error.to_string()),
         };
         let (server, protocol) = match reached {
             Ok(reached) => reached,
