@@ -132,11 +132,12 @@ impl Talk {
             Opening::Read(judgement) => (judgement, true),
         };
         let rule = judgement.reasons.first().map(rule_text).unwrap_or_default();
-        let why = match (judgement.ruling, read) {
-            (Ruling::Deny, _) => return Err(Stop::no(No::by(&judgement, &self.endpoint.to_string()))),
-            // Where requests are read, each is asked about by itself.
-            (Ruling::Ask, false) => self.ask(client, &judgement).await?,
-            (Ruling::Ask, true) | (Ruling::Allow, _) => String::new(),
+        let why = match judgement.ruling {
+            Ruling::Deny => return Err(Stop::no(No::by(&judgement, &self.endpoint.to_string()))),
+            // Also where requests are read: what is asked about some of them is no question to the connection, and what is
+            // asked about all that goes there is not asked again.
+            Ruling::Ask => self.ask(client, &judgement).await?,
+            Ruling::Allow => String::new(),
         };
         let port = self.endpoint.port;
         if !read && port != HTTP && port != HTTPS {

@@ -8,6 +8,8 @@ use tokio::sync::Notify;
 
 /// In a result; the record has all of them.
 const MOST_LISTED: usize = 64;
+/// Letters of each text in there. The guest chooses paths of many thousands, and with enough of those nothing would be told at all.
+const LONGEST: usize = 256;
 
 pub(crate) struct Session {
     pub porter: Rc<dyn Porter>,
@@ -85,7 +87,7 @@ impl Session {
     /// For the result: what was refused, and what would allow it.
     pub fn refused(&self, judgement: &Judgement, retry: Retry) {
         let mut traffic = self.traffic.borrow_mut();
-        let denied: Option<Denied> = judgement.reasons.first().map(|reason: &Reason| reason.denied(retry));
+        let denied: Option<Denied> = judgement.reasons.first().map(|reason: &Reason| shortened(reason.denied(retry)));
         if let Some(denied) = denied
             && traffic.denied.len() < MOST_LISTED
             && !traffic.denied.contains(&denied)
@@ -114,5 +116,20 @@ impl Session {
 
     pub fn traffic(&self) -> Traffic {
         self.traffic.borrow().clone()
+    }
+}
+
+fn shortened(denied: Denied) -> Denied {
+    let short = |text: String| match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    Denied {
+        about: short(denied.about),
+        rule: short(denied.rule),
+        place: short(denied.place),
+        reason: short(denied.reason),
+        grant: short(denied.grant),
+        ..denied
     }
 }

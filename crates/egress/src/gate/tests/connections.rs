@@ -481,6 +481,24 @@ fn a_person_decides_while_the_client_waits() {
 }
 
 #[test]
+fn a_person_decides_on_a_host_whose_requests_are_read_as_well() {
+    let rules = Rules {
+        reads: vec!["a.example:7777"],
+        asks: vec!["a.example:7777"],
+        approves: Some(false),
+        ..Rules::default()
+    };
+    let stage = to_a_name(7777, rules, echo());
+    let mut client = stage.connect(0);
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a.example:7777\r\n\r\n").ok();
+    assert_eq!(heard(client).unwrap_or_default(), b"");
+    let (events, _) = stage.ends();
+    let connects = only(&events, NetworkDeed::Connect);
+    assert_eq!(connects.len(), 1);
+    assert!(connects[0].denied && connects[0].why.contains("they said no"), "{connects:?}");
+}
+
+#[test]
 fn who_leaves_is_no_longer_asked_for() {
     let _calm = CALM.read();
     let rules = Rules { asks: vec!["a.example:7777"], approves: None, ..Rules::default() };

@@ -79,7 +79,8 @@ impl Porter for Porters {
     fn opens(&self, endpoint: &Endpoint) -> Opening {
         let about = endpoint.to_string();
         if lists(&self.rules.reads, endpoint) {
-            return Opening::Read(says(Ruling::Allow, &about));
+            let ruling = if lists(&self.rules.asks, endpoint) { Ruling::Ask } else { Ruling::Allow };
+            return Opening::Read(says(ruling, &about));
         }
         let ruling = match (lists(&self.rules.opens, endpoint), lists(&self.rules.asks, endpoint)) {
             (true, _) => Ruling::Allow,
