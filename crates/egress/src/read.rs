@@ -64,6 +64,8 @@ pub struct Reader {
     secrets: Rc<Vec<SecretValue>>,
     trust: Arc<ClientConfig>,
     limits: ReadLimits,
+    /// How many connections are read now.
+    live: Rc<std::cell::Cell<u32>>,
 }
 
 impl Reader {
@@ -76,7 +78,13 @@ impl Reader {
     ) -> Result<Reader> {
         // Nothing stands for nothing.
         let secrets = secrets.into_iter().filter(|secret| !secret.stand_in.is_empty() && !secret.value.is_empty());
-        Ok(Reader { authority, secrets: Rc::new(secrets.collect()), trust: trust::configuration(&trust)?, limits })
+        Ok(Reader {
+            authority,
+            secrets: Rc::new(secrets.collect()),
+            trust: trust::configuration(&trust)?,
+            limits,
+            live: Rc::default(),
+        })
     }
 
     /// A connection on which TLS is spoken.
@@ -137,6 +145,7 @@ impl Reader {
             secrets: self.secrets.clone(),
             limits: self.limits,
             encrypted,
+            share: Share::take(&self.live),
         }
     }
 }

@@ -97,7 +97,7 @@ impl<P: Borrow<Policy>> GateRules<P> {
         self.decide(&to, &Part::of(&envelope, None), |gate| {
             let mut told = gate.silence(&to);
             for reason in &mut told.reasons {
-                reason.rule = "network.private".to_owned();
+                reason.rule = model::NOT_NAMED.to_owned();
                 reason.why = format!("`{}` is no public address, and only who names it can grant it", to.host);
             }
             told

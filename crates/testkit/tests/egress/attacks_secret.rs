@@ -14,6 +14,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("no_other_account_is_used_at_a_host_with_a_secret", accounts),
     ("a_secret_does_not_come_back_in_any_later_answer", later),
     ("a_secret_goes_to_no_other_host_port_or_place", elsewhere),
+    ("a_request_sends_no_secret_to_a_host_that_it_is_not_kept_for", sent_away),
     ("a_person_is_asked_about_a_host_that_has_a_secret", asked),
     ("queries_of_refused_requests_are_not_in_the_record", queries),
 ];
@@ -101,6 +102,26 @@ send -H "X-Note: $API_TOKEN" https://{NAME}:{https}/echo?right
     let right = arrived.iter().filter(|one| one["headers"]["x-note"] == VALUE).count();
     same(right, 2, (&said, &arrived))?;
     same(arrived.iter().any(|one| one["method"] == "POST" && one["body"] != 0), false, (&said, &arrived))
+}
+
+fn sent_away(who: Who) -> Result<(), String> {
+    let world = with_secret(who)?;
+    let open = [format!("--allow-net={OTHER}:{}", world.https), format!("--allow-net={NAME}:*")];
+    let script = "for url in $URLS; do curl -sS -m 10 -H \"X-Note: $API_TOKEN\" $url; done";
+    let urls = format!("--env=URLS=https://{OTHER}:{0}/echo https://{NAME}:{0}/echo", world.https);
+    for (host, reached) in [
+        (format!("{OTHER}:{}", world.https), 0),
+        (format!("{NAME}:*"), 0),
+        ("*.world.test:*".to_owned(), 0),
+        (format!("{NAME}:{}", world.https), 1),
+    ] {
+        let secret = format!("--secret=API_TOKEN@{host}");
+        let flags: Vec<&str> = open.iter().map(String::as_str).chain([secret.as_str(), urls.as_str()]).collect();
+        let said = in_the_open(&world, &flags, &["sh", "-c", script])?;
+        let with = world.arrived()?.iter().filter(|one| one.to_string().contains(VALUE)).count();
+        same(with, reached, (host, &said))?;
+    }
+    Ok(())
 }
 
 fn asked(who: Who) -> Result<(), String> {

@@ -51,7 +51,7 @@ fn a_secret_is_added_in_header_query_and_basic() {
         assert_eq!(seen.header("x-custom").unwrap(), VALUE);
         // Nothing at all is fine too.
         assert_eq!(gate.get(Request::get("/").header("accept-encoding", "gzip")).await.0, 200);
-        assert_eq!(seen.header("accept-encoding").unwrap(), "gzip");
+        assert_eq!(seen.header("accept-encoding").unwrap(), "identity");
         let deeds = gate.porter.deeds();
         assert_eq!(
             deeds[..3],
@@ -230,7 +230,8 @@ fn an_answer_that_is_compressed_all_the_same_is_refused() {
         });
         let upstream = server(Some(roots.server(NAME, &[])), service).await;
         let gate = gate(setting(), &roots, porter(), upstream).await;
-        assert_eq!(gate.get(Request::get("/")).await.0, 200);
+        // Also without the secret: an earlier request may have left it there.
+        assert_eq!(gate.get(Request::get("/")).await.0, 502);
         assert_eq!(gate.get(Request::get("/").header("authorization", STAND_IN)).await.0, 502);
     });
 }
