@@ -31,6 +31,7 @@ use tokio::net::TcpStream;
 
 use self::authority::Protocol;
 use self::http1::Exchanges;
+use self::http2::Share;
 use self::tls::{Begun, Hello, Unheard};
 use crate::error::Result;
 use crate::gate::passage::Passage;
