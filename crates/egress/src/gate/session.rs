@@ -6,6 +6,9 @@ use std::rc::Rc;
 use model::{Denied, Judgement, NetworkDeed, NetworkEvent, Porter, Reason, Retry, Traffic, Trouble};
 use tokio::sync::Notify;
 
+use super::TOLD_ALONE;
+use super::tally::{Note, Tally};
+
 /// In a result; the record has all of them.
 const MOST_LISTED: usize = 64;
 /// Letters of each text in there. The guest chooses paths of many thousands, and with enough of those nothing would be told at all.
@@ -19,6 +22,8 @@ pub(crate) struct Session {
     /// Told when it becomes so.
     breaks: Notify,
     connections: Cell<u64>,
+    /// By host, port and rule.
+    requests: RefCell<Tally<(String, Option<u16>, String)>>,
 }
 
 impl Session {
@@ -29,6 +34,7 @@ impl Session {
             broken: Cell::new(false),
             breaks: Notify::new(),
             connections: Cell::new(0),
+            requests: RefCell::new(Tally::new(TOLD_ALONE)),
         }
     }
 
@@ -75,6 +81,29 @@ impl Session {
             (NetworkDeed::Name | NetworkDeed::Close | NetworkDeed::Answer | NetworkDeed::Visit, false) => {}
         }
         Ok(())
+    }
+
+    /// Writes down a request that goes no further. A connection can carry a million of them: the first ones are told each by
+    /// itself, the others by how many they are.
+    pub fn refuses(&self, event: &NetworkEvent) -> Result<(), Trouble> {
+        let key = (event.host.clone(), event.port, event.rule.clone());
+        let sum = || NetworkEvent { path: None, method: None, caller: None, connection: None, ..event.clone() };
+        match self.requests.borrow_mut().note(key, 0, sum, "(others)") {
+            Note::Tell(told) if told.times.is_some() => {
+                self.refused_again();
+                self.record(&told)
+            }
+            Note::Tell(_) => self.record(event),
+            Note::Known => {
+                self.refused_again();
+                Ok(())
+            }
+        }
+    }
+
+    /// What was refused again and again since it was last told.
+    pub fn rest(&self) -> Vec<NetworkEvent> {
+        self.requests.borrow_mut().rest()
     }
 
     /// Of a connection, as they pass.

@@ -435,7 +435,7 @@ impl Relay {
             why: format!("the request has {}", violation.0),
             ..exchange.event(NetworkDeed::Request)
         };
-        self.session.record(&event)?;
+        self.session.refuses(&event)?;
         let mut answer = say::unsound(violation.0);
         self.closes(&mut answer);
         Ok(answer)
@@ -478,7 +478,7 @@ impl Relay {
             grant: reason.grant.clone(),
             ..exchange.event(NetworkDeed::Request)
         };
-        self.session.record(&event)?;
+        self.session.refuses(&event)?;
         self.session.refused(judgement, Retry::No);
         let rule = placed(reason);
         Ok(say::refused(&self.words(exchange), &reason.why, &rule, &reason.grant))
@@ -497,7 +497,7 @@ impl Relay {
             grant: refusal.hint.clone(),
             ..exchange.event(NetworkDeed::Request)
         };
-        self.session.record(&event)?;
+        self.session.refuses(&event)?;
         self.session.refused(judgement, Retry::AfterApproval);
         Ok(say::refused(&self.words(exchange), &refusal.message, &refusal.rule, &refusal.hint))
     }
@@ -513,7 +513,7 @@ impl Relay {
             secret,
             ..exchange.event(what)
         };
-        self.session.record(&event)?;
+        self.session.refuses(&event)?;
         let about = Reason {
             action: model::Action::SecretUse,
             about: self.passage.endpoint.to_string(),
