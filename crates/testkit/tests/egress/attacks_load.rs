@@ -43,7 +43,7 @@ print(c.getresponse().status)
     let result: Value = told(serde_json::from_str(said.error.trim().lines().last().unwrap_or_default()))?;
     let network = &result["network"];
     same(
-        (&network["lost"] == &Value::Bool(true), network["refused"].as_u64(), network["requests"].as_u64()),
+        (network["lost"] == Value::Bool(true), network["refused"].as_u64(), network["requests"].as_u64()),
         (false, Some(100), Some(1)),
         network,
     )

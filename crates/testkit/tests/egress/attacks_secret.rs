@@ -24,7 +24,7 @@ const VALUE: &str = "narwhal-in-the-cellar-0815";
 fn with_secret(who: Who) -> Result<World, String> {
     let world = World::of(who)?;
     let host = format!("{NAME}:{}", world.https);
-    let mut set = world.desk.project.command(&["secret", "set", "API_TOKEN", "--host", &host]);
+    let mut set = world.desk.project.command(["secret", "set", "API_TOKEN", "--host", &host]);
     let mut child = told(set.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())?;
     told(child.stdin.take().ok_or("it has an input")?.write_all(VALUE.as_bytes()))?;
     let done = told(child.wait_with_output())?;
