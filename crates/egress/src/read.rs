@@ -32,6 +32,7 @@ use tokio::net::TcpStream;
 
 use self::authority::Protocol;
 use self::http1::Exchanges;
+use self::http2::Share;
 use self::tls::{Begun, Hello, Unheard};
 use crate::error::Result;
 use crate::gate::passage::Passage;
@@ -67,6 +68,8 @@ pub struct Reader {
     trust: Trust,
     configuration: OnceCell<Arc<ClientConfig>>,
     limits: ReadLimits,
+    /// How many connections are read now.
+    live: Rc<std::cell::Cell<u32>>,
 }
 
 impl Reader {
@@ -74,7 +77,14 @@ impl Reader {
     pub fn new(authority: Option<Authority>, secrets: Vec<SecretValue>, trust: Trust, limits: ReadLimits) -> Reader {
         // Nothing stands for nothing.
         let secrets = secrets.into_iter().filter(|secret| !secret.stand_in.is_empty() && !secret.value.is_empty());
-        Reader { authority, secrets: Rc::new(secrets.collect()), trust, configuration: OnceCell::new(), limits }
+        Reader {
+            authority,
+            secrets: Rc::new(secrets.collect()),
+            trust,
+            configuration: OnceCell::new(),
+            limits,
+            live: Rc::default(),
+        }
     }
 
     fn configuration(&self) -> Result<Arc<ClientConfig>> {
@@ -147,6 +157,7 @@ impl Reader {
             secrets: self.secrets.clone(),
             limits: self.limits,
             encrypted,
+            share: Share::take(&self.live),
         }
     }
 }

@@ -47,7 +47,7 @@ pub struct Plan {
 }
 
 /// More of what it did than this is not told.
-const LONGEST_REPORT: usize = 64 << 10;
+const LONGEST_REPORT: usize = 160 << 10;
 
 impl Gate {
     /// Forks it, with everything that can fail in a way that a person can mend done before.
@@ -184,7 +184,12 @@ fn attend(
     };
     let code = match serve() {
         Ok(Some(traffic)) => {
-            let said = serde_json::to_vec(&traffic).unwrap_or_default();
+            let mut said = serde_json::to_vec(&traffic).unwrap_or_default();
+            if said.len() > LONGEST_REPORT {
+                // The numbers at least: a report that does not arrive says that the gate was lost, and it was not.
+                let numbers = Traffic { hosts: Vec::new(), denied: Vec::new(), ..traffic };
+                said = serde_json::to_vec(&numbers).unwrap_or_default();
+            }
             match descriptors::send(wire.as_fd(), &said, &[]) {
                 Ok(()) => 0,
                 Err(_) => 1,

@@ -75,6 +75,19 @@ impl Engine {
         for text in asked {
             let name = text.split_once('@').map_or(text.as_str(), |(name, _)| name);
             let shown = known.iter().find(|known| known.name == name && known.trouble.is_none());
+            let elsewhere = |shown: &&SecretShown| {
+                let at = text.split_once('@').map(|(_, at)| at);
+                !shown.hosts.is_empty() && at.is_some_and(|at| !policy::is_kept_for(at, &shown.hosts))
+            };
+            // Whoever may say where a secret goes could send it to themselves; and whoever asks may be an agent.
+            if let Some(shown) = shown.filter(elsewhere) {
+                return Err(Trouble {
+                    message: format!("the secret `{name}` is kept for {}, and nobody else", shown.hosts.join(", ")),
+                    fix: format!(
+                        "ask for `--secret {name}`; or keep it for more: `belljar secret set {name} --host HOST`"
+                    ),
+                });
+            }
             match shown {
                 Some(shown) if name == text && !shown.hosts.is_empty() => {
                     request.network.secrets.extend(shown.hosts.iter().map(|host| format!("{name}@{host}")));

@@ -150,6 +150,9 @@ pub enum Opening {
     Read(Judgement),
 }
 
+/// The rule by which nobody names an address that a name leads to: no more than silence.
+pub const NOT_NAMED: &str = "network.private";
+
 /// Decides on what goes out, and writes it down. The gate asks, and does exactly as it is told.
 pub trait Porter {
     /// Whether a name gets an address: it may be reached on some port.

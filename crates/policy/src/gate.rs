@@ -97,7 +97,7 @@ impl<P: Borrow<Policy>> GateRules<P> {
         self.decide(&to, &Part::of(&envelope, None), |gate| {
             let mut told = gate.silence(&to);
             for reason in &mut told.reasons {
-                reason.rule = "network.private".to_owned();
+                reason.rule = model::NOT_NAMED.to_owned();
                 reason.why = format!("`{}` is no public address, and only who names it can grant it", to.host);
             }
             told
@@ -111,17 +111,30 @@ impl<P: Borrow<Policy>> GateRules<P> {
             false => format!("{}?{}", request.path, request.query),
         };
         let (host, method) = (to.host.to_string(), request.method.clone());
+        // What follows the `?` is judged and not told: it may have a key in it, and what is told is recorded.
+        let told =
+            Resource::Request { host: host.clone(), port: to.port, method: method.clone(), path: request.path.clone() };
         let resource = Resource::Request { host, port: to.port, method, path };
         let envelope = self.envelope(Action::Connect, resource);
-        let judgement = self.decide(to, &Part::of(&envelope, None), |gate| {
-            let grant = grant_for(&envelope, "");
-            let mut told = gate.silence(to);
-            for reason in &mut told.reasons {
-                (reason.about, reason.why) = (envelope.resource.to_string(), "is not a granted request".to_owned());
+        let told = self.envelope(Action::Connect, told);
+        let about = told.resource.to_string();
+        let mut judgement = self.decide(to, &Part::of(&envelope, None), |gate| {
+            // In a rule, a star of the path's own would be any letters: whoever copies it would allow more than was asked for.
+            let grant = match request.path.contains('*') {
+                true => "a rule of your own; the path has a `*` in it, which in a rule means any letters".to_owned(),
+                false => grant_for(&told, ""),
+            };
+            let mut said = gate.silence(to);
+            for reason in &mut said.reasons {
+                (reason.about, reason.why) = (about.clone(), "is not a granted request".to_owned());
                 reason.grant = grant.clone();
             }
-            told
+            said
         });
+        let whole = envelope.resource.to_string();
+        for reason in judgement.reasons.iter_mut().filter(|reason| reason.about == whole) {
+            reason.about.clone_from(&about);
+        }
         // What is asked about all that goes there was asked when the connection was opened.
         let asked: Vec<Asking> = questions(&self.connection(to).reasons);
         answered(judgement, &asked)

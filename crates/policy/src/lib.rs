@@ -49,6 +49,7 @@ pub use reader::{BadPolicy, LARGEST, Source};
 pub use sheet::{AgentTerms, Rate};
 pub use show::lint;
 pub use system::{ETC, PRIVATE, ROOTS, SYS, TOOLCHAIN_VARIABLES};
+pub use wanted::is_kept_for;
 
 /// The form of policy files, as JSON Schema. Made by a test of this crate, which also sees that it is fresh.
 pub const SCHEMA: &str = include_str!("../policy.schema.json");

@@ -121,6 +121,13 @@ impl Wanted {
     }
 }
 
+/// Whether a secret may be asked for at a host, by whoever kept it for these: a request narrows that, and never widens it. What is
+/// no host is refused where the request is read.
+pub fn is_kept_for(asked: &str, hosts: &[String]) -> bool {
+    let Ok(asked) = HostPattern::read(asked) else { return true };
+    hosts.iter().filter_map(|host| HostPattern::read(host).ok()).any(|host| host.covers(&asked, Care::Exact))
+}
+
 fn host(text: &str, flag: &str) -> Result<HostPattern, Refusal> {
     HostPattern::read(text).map_err(|message| {
         Refusal::new(

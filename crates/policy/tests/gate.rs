@@ -211,6 +211,22 @@ fn a_rule_that_allows_some_requests_allows_no_others() {
 }
 
 #[test]
+fn what_follows_the_question_mark_is_judged_and_not_told() {
+    let rule = "[[rule]]\nwhen = { host = \"a.org\", url = \"/public/**\" }\nthen = \"allow\"\nwhy = \"x\"\n\
+                [[rule]]\nwhen = { host = \"a.org\", url = \"**?*secret*\" }\nthen = \"deny\"\nwhy = \"y\"";
+    let policy = of(rule);
+    let gate = gate(&policy, &NetworkAsked::default());
+    for path in ["/private", "/public/x"] {
+        let judgement = gate.request(&request("GET", "a.org", &format!("{path}?token=secret")));
+        assert_eq!(judgement.ruling, Ruling::Deny, "{path}");
+        assert!(!format!("{judgement:?}").contains("token=secret"), "{judgement:?}");
+    }
+    // A rule that is copied from what was told allows no more than what was asked for.
+    let judgement = gate.request(&request("GET", "a.org", "/**"));
+    assert!(!judgement.reasons[0].grant.contains("/**"), "{judgement:?}");
+}
+
+#[test]
 fn a_name_leads_to_no_private_address_unless_that_is_written() {
     let private: IpAddr = "10.1.2.3".parse().expect("an address");
     let policy = of(

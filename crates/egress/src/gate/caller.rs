@@ -6,6 +6,7 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
 use model::Caller;
 use rustix::io::Errno;
@@ -15,6 +16,11 @@ const MOST_PROCESSES: usize = 4096;
 /// Of one process: listed, and looked at.
 const MOST_LISTED: usize = 1 << 16;
 const MOST_DESCRIPTORS: usize = 1024;
+/// Whoever has many processes with many sockets must not have us search through all of them for each connection: while we do,
+/// nobody else is served, and the time is not counted as theirs. So there is this much of it, and it comes back slowly.
+const MOST_TIME: Duration = Duration::from_millis(200);
+/// What comes back is this part of the time that passes.
+const COMES_BACK: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
@@ -27,30 +33,43 @@ pub struct Callers {
     first: i32,
     /// Whoever talked last is likely to talk next.
     last: Option<i32>,
+    /// What is left to search in, and when that was so.
+    left: (Duration, Instant),
 }
 
 impl Callers {
     pub fn new(first: i32) -> Callers {
-        Callers { first, last: None }
+        Callers { first, last: None, left: (MOST_TIME, Instant::now()) }
     }
 
-    /// Who has the socket that has this address inside.
+    /// Who has the socket that has this address inside. Nobody is found where it would take too long.
     pub fn find(&mut self, over: Over, address: SocketAddr) -> Option<Caller> {
-        let wanted = canonical(address);
+        let (left, since) = self.left;
+        let now = Instant::now();
+        let left = left.saturating_add(now.saturating_duration_since(since) / COMES_BACK).min(MOST_TIME);
+        let found = self.search(over, canonical(address), now + left);
+        self.left = (left.saturating_sub(now.elapsed()), Instant::now());
+        self.last = Some(found?);
+        found.map(caller)
+    }
+
+    fn search(&self, over: Over, wanted: SocketAddr, until: Instant) -> Option<i32> {
         let mut table = None;
-        if let Some(last) = self.last
-            && has(last, over, wanted, self.first, &mut table)
-        {
-            return Some(caller(last));
+        let mut is_it = |process: i32| has(process, over, wanted, self.first, until, &mut table);
+        match self.last {
+            Some(last) if is_it(last) => Some(last),
+            _ => descendants(self.first, until, children, is_it),
         }
-        let found = descendants(self.first, children, |process| has(process, over, wanted, self.first, &mut table))?;
-        self.last = Some(found);
-        Some(caller(found))
     }
 }
 
 /// The first that is wanted, of a process and all that came from it.
-fn descendants(first: i32, children: impl Fn(i32) -> Vec<i32>, mut wanted: impl FnMut(i32) -> bool) -> Option<i32> {
+fn descendants(
+    first: i32,
+    until: Instant,
+    children: impl Fn(i32) -> Vec<i32>,
+    mut wanted: impl FnMut(i32) -> bool,
+) -> Option<i32> {
     if first <= 0 {
         return None;
     }
@@ -59,6 +78,9 @@ fn descendants(first: i32, children: impl Fn(i32) -> Vec<i32>, mut wanted: impl 
     while let Some(process) = waiting.pop() {
         if wanted(process) {
             return Some(process);
+        }
+        if Instant::now() >= until {
+            return None;
         }
         seen += 1;
         let room = MOST_PROCESSES.saturating_sub(seen + waiting.len());
@@ -80,10 +102,13 @@ fn numbers(list: &[u8]) -> Vec<i32> {
 }
 
 /// `table`: the numbers of the sockets with that address, once it had to be read.
-fn has(process: i32, over: Over, wanted: SocketAddr, first: i32, table: &mut Option<Vec<u64>>) -> bool {
+fn has(process: i32, over: Over, wanted: SocketAddr, first: i32, until: Instant, table: &mut Option<Vec<u64>>) -> bool {
     let Some(handle) = Pid::from_raw(process).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
         return false;
     };
+    if Instant::now() >= until {
+        return false;
+    }
     let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
     let names = descriptors.flatten().take(MOST_LISTED).map(|descriptor| descriptor.file_name());
     let mut numbers: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
@@ -102,6 +127,9 @@ fn has(process: i32, over: Over, wanted: SocketAddr, first: i32, table: &mut Opt
         };
         if same {
             return true;
+        }
+        if Instant::now() >= until {
+            return false;
         }
     }
     false
@@ -190,7 +218,6 @@ fn program_name(comm: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream, UdpSocket};
-    use std::time::Instant;
 
     use super::*;
     use crate::gate::tests::stage::CALM;
@@ -240,19 +267,26 @@ mod tests {
             4 => vec![5, 6],
             _ => vec![],
         };
-        assert_eq!(descendants(1, tree, |process| process == 6), Some(6));
-        assert_eq!(descendants(1, tree, |process| process == 7), None);
+        let later = Instant::now() + Duration::from_secs(60);
+        assert_eq!(descendants(1, later, tree, |process| process == 6), Some(6));
+        assert_eq!(descendants(1, later, tree, |process| process == 7), None);
         let mut asked = 0;
         let endless = |process: i32| vec![process + 1, process + 2];
         assert_eq!(
-            descendants(1, endless, |_| {
+            descendants(1, later, endless, |_| {
                 asked += 1;
                 false
             }),
             None
         );
         assert!(asked <= MOST_PROCESSES, "{asked}");
-        assert_eq!(descendants(0, tree, |_| true), None);
+        let mut asked = 0;
+        let none = descendants(1, Instant::now(), endless, |_| {
+            asked += 1;
+            false
+        });
+        assert_eq!((none, asked), (None, 1), "when the time is over, nobody else is asked");
+        assert_eq!(descendants(0, later, tree, |_| true), None);
     }
 
     #[test]

@@ -160,16 +160,20 @@ fn allowed(talk: &Talk, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, Stop> {
     let mut allowed = Vec::new();
     let mut refused: Option<No> = None;
     for address in addresses.into_iter().map(|address| address.to_canonical()) {
-        let Some(kind) = special::kind(address) else {
-            allowed.push(address);
-            continue;
-        };
+        let kind = special::kind(address);
         let judgement = talk.gate.session.porter.leads_to(&talk.endpoint, address);
-        if judgement.ruling == Ruling::Allow {
+        let is_silent = judgement.reasons.first().is_some_and(|reason| reason.rule == model::NOT_NAMED);
+        // A public one needs nobody's word. But who denies it denies it by every name, and an attacker has names.
+        let fine = match judgement.ruling {
+            Ruling::Allow => true,
+            Ruling::Ask | Ruling::Deny => kind.is_none() && is_silent,
+        };
+        if fine || kind.is_none() && matches!(talk.endpoint.host, Host::Address(_)) {
             allowed.push(address);
             continue;
         }
         let mut no = No::by(&judgement, &talk.endpoint.to_string());
+        let kind = kind.unwrap_or("an address that is denied");
         no.reason.why = format!("it leads to {kind}: {address}; {}", no.reason.why);
         no.address = Some(address);
         if let Some(before) = refused.replace(no) {

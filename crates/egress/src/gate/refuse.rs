@@ -92,11 +92,11 @@ impl Gate {
 
     /// What was refused again and again since it was last told.
     pub fn tell_the_rest(&self) {
-        for tally in [&self.refused_names, &self.refused] {
-            for event in tally.borrow_mut().rest() {
-                if self.session.record(&event).is_err() {
-                    return;
-                }
+        let rest = |tally: &std::cell::RefCell<super::Tally<super::Refusal>>| tally.borrow_mut().rest();
+        let all = [rest(&self.refused_names), rest(&self.refused), self.session.rest()].concat();
+        for event in all {
+            if self.session.record(&event).is_err() {
+                return;
             }
         }
     }

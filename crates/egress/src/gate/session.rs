@@ -6,8 +6,13 @@ use std::rc::Rc;
 use model::{Denied, Judgement, NetworkDeed, NetworkEvent, Porter, Reason, Retry, Traffic, Trouble};
 use tokio::sync::Notify;
 
+use super::TOLD_ALONE;
+use super::tally::{Note, Tally};
+
 /// In a result; the record has all of them.
 const MOST_LISTED: usize = 64;
+/// Letters of each text in there. The guest chooses paths of many thousands, and with enough of those nothing would be told at all.
+const LONGEST: usize = 256;
 
 pub(crate) struct Session {
     pub porter: Rc<dyn Porter>,
@@ -17,6 +22,8 @@ pub(crate) struct Session {
     /// Told when it becomes so.
     breaks: Notify,
     connections: Cell<u64>,
+    /// By host, port and rule.
+    requests: RefCell<Tally<(String, Option<u16>, String)>>,
 }
 
 impl Session {
@@ -27,6 +34,7 @@ impl Session {
             broken: Cell::new(false),
             breaks: Notify::new(),
             connections: Cell::new(0),
+            requests: RefCell::new(Tally::new(TOLD_ALONE)),
         }
     }
 
@@ -75,6 +83,29 @@ impl Session {
         Ok(())
     }
 
+    /// Writes down a request that goes no further. A connection can carry a million of them: the first ones are told each by
+    /// itself, the others by how many they are.
+    pub fn refuses(&self, event: &NetworkEvent) -> Result<(), Trouble> {
+        let key = (event.host.clone(), event.port, event.rule.clone());
+        let sum = || NetworkEvent { path: None, method: None, caller: None, connection: None, ..event.clone() };
+        match self.requests.borrow_mut().note(key, 0, sum, "(others)") {
+            Note::Tell(told) if told.times.is_some() => {
+                self.refused_again();
+                self.record(&told)
+            }
+            Note::Tell(_) => self.record(event),
+            Note::Known => {
+                self.refused_again();
+                Ok(())
+            }
+        }
+    }
+
+    /// What was refused again and again since it was last told.
+    pub fn rest(&self) -> Vec<NetworkEvent> {
+        self.requests.borrow_mut().rest()
+    }
+
     /// Of a connection, as they pass.
     pub fn count(&self, sent: u64, received: u64) {
         let mut traffic = self.traffic.borrow_mut();
@@ -85,7 +116,7 @@ impl Session {
     /// For the result: what was refused, and what would allow it.
     pub fn refused(&self, judgement: &Judgement, retry: Retry) {
         let mut traffic = self.traffic.borrow_mut();
-        let denied: Option<Denied> = judgement.reasons.first().map(|reason: &Reason| reason.denied(retry));
+        let denied: Option<Denied> = judgement.reasons.first().map(|reason: &Reason| shortened(reason.denied(retry)));
         if let Some(denied) = denied
             && traffic.denied.len() < MOST_LISTED
             && !traffic.denied.contains(&denied)
@@ -114,5 +145,20 @@ impl Session {
 
     pub fn traffic(&self) -> Traffic {
         self.traffic.borrow().clone()
+    }
+}
+
+fn shortened(denied: Denied) -> Denied {
+    let short = |text: String| match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    Denied {
+        about: short(denied.about),
+        rule: short(denied.rule),
+        place: short(denied.place),
+        reason: short(denied.reason),
+        grant: short(denied.grant),
+        ..denied
     }
 }

@@ -20,9 +20,22 @@ pub fn look(bytes: &[u8]) -> Look {
     }
 }
 
+/// Servers overlook empty lines before a request: so whoever begins with one would be taken for somebody who speaks something
+/// else, and could ask the same server for another host. The reader refuses it.
+fn after_empty_lines(mut bytes: &[u8]) -> &[u8] {
+    while let [b'\r' | b'\n', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
 /// A method, a space, and the start of what one can ask for. Others have words in big letters too (`EHLO mail`, `GET key`),
 /// so what follows the space counts.
 fn http(bytes: &[u8]) -> Look {
+    let bytes = after_empty_lines(bytes);
+    if bytes.is_empty() {
+        return Look::Unclear;
+    }
     let letters = bytes.iter().take_while(|byte| byte.is_ascii_uppercase() || **byte == b'-').count();
     if letters == 0 || letters > LONGEST_METHOD {
         return Look::Other;
@@ -57,6 +70,7 @@ mod tests {
         for text in [
             "GET / HTTP/1.1\r\n", "POST /a", "PROPFIND /", "M-SEARCH * HTTP/1.1", "GET http://a/", "GET HTTPS://a/",
             "CONNECT a:443 HTTP/1.1", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "VERSION-CONTROL /",
+            "\r\n\r\nGET / HTTP/1.1", "\nPOST /",
         ] {
             assert_eq!(look(text.as_bytes()), Look::Http, "{text}");
             let early = (0..text.len()).map(|end| look(&text.as_bytes()[..end]));

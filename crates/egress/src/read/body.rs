@@ -117,7 +117,7 @@ impl Outgoing {
         let event =
             NetworkEvent { denied: true, rule: rule.to_owned(), why: why.clone(), secret, ..self.exchange.event(what) };
         // It goes no further, whether that can be written down or not.
-        drop(self.exchange.session.record(&event));
+        drop(self.exchange.session.refuses(&event));
         self.exchange.stops(Stopped { status, why, rule: rule.to_owned() });
         Err(Cut::Stopped)
     }

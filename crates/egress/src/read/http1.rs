@@ -14,6 +14,7 @@ use tokio::task::LocalSet;
 use super::ReadLimits;
 use super::fence::{Fence, LARGEST_HEAD, MOST_HEADERS};
 use super::fenced::Fenced;
+use super::http2::Share;
 use super::relay::{Relay, Upstream};
 use super::secrets::SecretValue;
 use super::watch::Watch;
@@ -29,6 +30,7 @@ pub struct Exchanges {
     pub secrets: Rc<Vec<SecretValue>>,
     pub limits: ReadLimits,
     pub encrypted: bool,
+    pub share: Share,
 }
 
 impl Exchanges {
@@ -46,7 +48,7 @@ impl Exchanges {
         C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Exchanges { session, passage, secrets, limits, encrypted } = self;
+        let Exchanges { session, passage, secrets, limits, encrypted, share: _share } = self;
         let mut asks = hyper::client::conn::http1::Builder::new();
         asks.preserve_header_case(true).max_headers(4 * MOST_HEADERS).max_buf_size(BUFFER);
         let (sender, server) = asks.handshake(TokioIo::new(server)).await.map_err(io::Error::other)?;

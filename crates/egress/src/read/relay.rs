@@ -315,7 +315,7 @@ impl Relay {
             parts.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         }
         let Applied { query, encoded } = self.keys().apply(plan, &mut parts.headers, &sound.query)?;
-        if !plan.used.is_empty() {
+        if self.looked_for(plan).next().is_some() {
             // So that the value can be seen if it comes back: whole, and as it is.
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             parts.headers.remove(RANGE);
@@ -398,16 +398,15 @@ impl Relay {
         parts.headers.remove("keep-alive");
         parts.headers.remove("proxy-connection");
         let mut conceal = None;
-        if !plan.used.is_empty() {
-            let used = plan.used.iter().filter_map(|number| self.secrets.get(*number));
+        if self.looked_for(plan).next().is_some() {
             // Without a way to look for the value, nothing comes back.
-            let Some(looks) = Conceal::new(used, encoded) else {
-                return Ok(say::broken("what came back can't be searched for the secret that was added"));
+            let Some(looks) = Conceal::new(self.looked_for(plan), encoded) else {
+                return Ok(say::broken("what came back can't be searched for the secrets of this host"));
             };
             let empty = body.is_end_stream() || *method == Method::HEAD || switched;
             if !empty && is_encoded(&parts.headers) {
                 return Ok(say::broken(
-                    "what came back is compressed, and can't be searched for the secret that was added",
+                    "what came back is compressed, and can't be searched for the secrets of this host",
                 ));
             }
             conceal_headers(&looks, &mut parts.headers);
@@ -421,6 +420,14 @@ impl Relay {
         Ok(Response::from_parts(parts, Answer::relayed(body, conceal, exchange.clone())))
     }
 
+    /// Secrets whose values must not come back: not only of what this request has, since a server may keep what an earlier
+    /// one said and tell it to the next.
+    fn looked_for(&self, plan: &Plan) -> impl Iterator<Item = &SecretValue> {
+        let may_be_added = |number: usize| self.judged.get(number).is_some_and(|said| said.ruling != Ruling::Deny);
+        let all = self.secrets.iter().enumerate();
+        all.filter(move |(number, _)| may_be_added(*number) || plan.used.contains(number)).map(|(_, secret)| secret)
+    }
+
     fn unsound(&self, exchange: &Exchange, violation: Violation) -> Result<Response<Answer>, Ended> {
         let event = NetworkEvent {
             denied: true,
@@ -428,7 +435,7 @@ impl Relay {
             why: format!("the request has {}", violation.0),
             ..exchange.event(NetworkDeed::Request)
         };
-        self.session.record(&event)?;
+        self.session.refuses(&event)?;
         let mut answer = say::unsound(violation.0);
         self.closes(&mut answer);
         Ok(answer)
@@ -471,7 +478,7 @@ impl Relay {
             grant: reason.grant.clone(),
             ..exchange.event(NetworkDeed::Request)
         };
-        self.session.record(&event)?;
+        self.session.refuses(&event)?;
         self.session.refused(judgement, Retry::No);
         let rule = placed(reason);
         Ok(say::refused(&self.words(exchange), &reason.why, &rule, &reason.grant))
@@ -490,7 +497,7 @@ impl Relay {
             grant: refusal.hint.clone(),
             ..exchange.event(NetworkDeed::Request)
         };
-        self.session.record(&event)?;
+        self.session.refuses(&event)?;
         self.session.refused(judgement, Retry::AfterApproval);
         Ok(say::refused(&self.words(exchange), &refusal.message, &refusal.rule, &refusal.hint))
     }
@@ -506,7 +513,7 @@ impl Relay {
             secret,
             ..exchange.event(what)
         };
-        self.session.record(&event)?;
+        self.session.refuses(&event)?;
         let about = Reason {
             action: model::Action::SecretUse,
             about: self.passage.endpoint.to_string(),

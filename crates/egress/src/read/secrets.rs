@@ -6,7 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use hyper::HeaderMap;
-use hyper::header::{COOKIE, HeaderName, HeaderValue};
+use hyper::header::{COOKIE, HeaderValue};
 use memchr::memmem;
 use model::{Judgement, Ruling};
 use zeroize::Zeroizing;
@@ -43,8 +43,37 @@ const CREDENTIALS_IN_QUERY: &[&str] = &[
     "access_token", "accesstoken", "api_key", "apikey", "api-key", "api_token", "key", "token", "auth", "auth_token",
     "authorization", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-amz-credential",
     "x-goog-signature", "x-goog-credential", "awsaccesskeyid", "googleaccessid", "private_token", "job_token",
-    "client_secret", "password", "oauth_token", "id_token", "secret", "subscription-key",
+    "client_secret", "password", "oauth_token", "id_token", "secret", "subscription-key", "session_token",
+    "private_key", "access_key", "accesskey", "api_secret", "app_key", "appkey", "auth_key", "user_key", "jwt",
+    "bearer", "bearer_token", "apitoken", "personal_access_token", "pat",
 ];
+
+/// Words of the names of headers that have a credential in them, whoever made them up.
+const CREDENTIAL_WORDS: &[&str] = &[
+    "apikey", "apitoken", "accesstoken", "auth", "authentication", "authorization", "authtoken", "bearer",
+    "credential", "credentials", "jwt", "passphrase", "passwd", "password", "pat", "secret", "sessiontoken", "token",
+];
+/// These have such words and say nothing about who one is.
+const NO_CREDENTIALS: &[&str] = &[
+    "sec-websocket-key", "idempotency-key", "x-idempotency-key", "x-csrf-token", "x-xsrf-token", "csrf-token",
+    "surrogate-key",
+];
+/// What programs send beside a key that is the user.
+const NO_PASSWORDS: &[&str] = &["", "x", "X", "unused", "api_token", "x-oauth-basic"];
+/// Of a user beside a key that is the password, or of a word before it: keys are longer.
+const LONGEST_WORD: usize = 19;
+
+/// Also in other letters: to some servers `X_API_KEY` is `x-api-key`.
+fn is_credential(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    let has_word = || name.split('-').any(|word| CREDENTIAL_WORDS.contains(&word)) || name.ends_with("-key");
+    CREDENTIALS.contains(&name.as_str()) || (has_word() && !NO_CREDENTIALS.contains(&name.as_str()))
+}
+
+/// A name, or an address of mail: no key.
+fn is_user(user: &str) -> bool {
+    user.len() <= LONGEST_WORD || user.contains('@')
+}
 
 /// All of a connection, with what was said to each: it goes to one place.
 pub struct Keys<'a> {
@@ -183,12 +212,12 @@ impl Keys<'_> {
             grant: "send what stands for the secret, or nothing".to_owned(),
             secret: None,
         };
-        for name in CREDENTIALS {
-            let values: Vec<&HeaderValue> = headers.get_all(HeaderName::from_static(name)).iter().collect();
+        for name in headers.keys().filter(|name| is_credential(name.as_str())) {
+            let values: Vec<&HeaderValue> = headers.get_all(name).iter().collect();
             // One, and nothing beside it that somebody could take for the credential instead.
             let fine = match values.as_slice() {
                 [] => true,
-                [value] => self.secrets.iter().any(|secret| is_only(value.as_bytes(), secret)),
+                [value] => self.secrets.iter().any(|secret| self.is_only(value.as_bytes(), secret)),
                 _ => false,
             };
             if !fine {
@@ -206,6 +235,26 @@ impl Keys<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether it says who one is with the secret and with nothing else: itself, after one word or none, or as one of the two
+    /// of Basic.
+    fn is_only(&self, value: &[u8], secret: &SecretValue) -> bool {
+        let Ok(text) = std::str::from_utf8(value) else { return false };
+        let text = text.trim();
+        if let Some((user, password)) = basic(value) {
+            let stands_in = |text: &str| self.secrets.iter().any(|secret| secret.stand_in == text);
+            // Of the two, servers look at one: the other must not be somebody else's key.
+            return password == secret.stand_in && (is_user(&user) || stands_in(&user))
+                || user == secret.stand_in && (NO_PASSWORDS.contains(&password.as_str()) || stands_in(&password));
+        }
+        let word = |word: &str| {
+            word.len() <= LONGEST_WORD && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        match text.split_once(' ') {
+            Some((scheme, rest)) => word(scheme) && rest.trim() == secret.stand_in,
+            None => text == secret.stand_in,
+        }
     }
 
     fn unfit(&self, secret: &SecretValue) -> Denial {
@@ -229,21 +278,6 @@ fn in_header(value: &[u8], secret: &SecretValue) -> bool {
 
 fn in_query(query: &str, secret: &SecretValue) -> bool {
     query.contains(&secret.stand_in) || query.contains(percent_encoded(&secret.stand_in).as_str())
-}
-
-/// Whether it says who one is with the secret and with nothing else: itself, after one word or none, or as one of the two
-/// of Basic.
-fn is_only(value: &[u8], secret: &SecretValue) -> bool {
-    let Ok(text) = std::str::from_utf8(value) else { return false };
-    let text = text.trim();
-    if let Some((user, password)) = basic(value) {
-        return user == secret.stand_in || password == secret.stand_in;
-    }
-    let word = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    match text.split_once(' ') {
-        Some((scheme, rest)) => word(scheme) && rest.trim() == secret.stand_in,
-        None => text == secret.stand_in,
-    }
 }
 
 /// User and password as they are encoded, if it is Basic.

@@ -1,5 +1,8 @@
 //! The way out, as programs inside see it: real clients, real servers of a world that is this machine's loopback.
 
+mod attacks;
+mod attacks_load;
+mod attacks_secret;
 mod clients;
 #[path = "../policy/desk.rs"]
 mod desk;
@@ -11,7 +14,7 @@ use belljar_testkit::twice;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    let all = [clients::ALL, held::ALL, secret::ALL].concat();
+    let all = [clients::ALL, held::ALL, secret::ALL, attacks::ALL, attacks_secret::ALL, attacks_load::ALL].concat();
     let trials: Vec<Trial> = all.into_iter().flat_map(|(name, check)| twice::trials(name, check)).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

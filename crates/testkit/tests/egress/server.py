@@ -2,7 +2,8 @@
 
 FOLDER has server.pem and server.key. Every request that arrives is a line in FOLDER/requests.
 /echo tells what arrived, /bytes/N gives N bytes, /redirect?URL leads there, /files/ is FOLDER/files, /git/ is git's own backend
-over FOLDER/git, /drip sends a line and waits for FOLDER/go before the next. The raw one speaks first, then repeats."""
+over FOLDER/git, /drip sends a line and waits for FOLDER/go before the next,
+/last tells what headers the request before had. The raw one speaks first, then repeats."""
 
 import http.server
 import json
@@ -25,6 +26,7 @@ def note(what):
 
 class Server(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    last = {}
     timeout = 60
 
     def body(self):
@@ -51,8 +53,11 @@ class Server(http.server.BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         note({"method": self.command, "path": self.path, "headers": headers, "body": len(body)})
         path, _, query = self.path.partition("?")
+        before, Server.last = Server.last, headers
         if path == "/echo":
             self.answer(200, json.dumps({"method": self.command, "headers": headers, "path": self.path}).encode())
+        elif path == "/last":
+            self.answer(200, json.dumps(before).encode())
         elif path.startswith("/bytes/"):
             self.answer(200, b"x" * int(path[7:]))
         elif path == "/redirect":

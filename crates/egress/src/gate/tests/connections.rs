@@ -154,6 +154,32 @@ fn names_that_lead_to_this_machine_or_a_private_network_are_refused() {
 }
 
 #[test]
+fn an_address_that_is_denied_is_denied_by_every_name() {
+    for denied in [true, false] {
+        let stage = Setup {
+            rules: Rules {
+                knows: vec!["a.example"],
+                opens: vec!["a.example:*"],
+                denies: if denied { vec![PUBLIC] } else { vec![] },
+                ..Rules::default()
+            },
+            destinations: vec![at("198.18.1.1:7777")],
+            lands: Some(echo()),
+            resolves: vec![PUBLIC],
+            ..Setup::default()
+        }
+        .opened();
+        stage.asks("a.example.", RecordType::A);
+        let client = stage.connect(0);
+        client.shutdown(Shutdown::Write).ok();
+        heard(client);
+        let (events, _) = stage.ends();
+        let connects = only(&events, NetworkDeed::Connect);
+        assert_eq!((connects[0].denied, connects[0].address), (denied, Some(PUBLIC)));
+    }
+}
+
+#[test]
 fn of_several_addresses_only_those_that_may_be_are_tried() {
     let private = "10.0.0.5".parse().expect("an address");
     let granted = "10.0.0.6".parse().expect("an address");
@@ -478,6 +504,24 @@ fn a_person_decides_while_the_client_waits() {
         assert_eq!(connect.denied, !approves);
         assert_eq!(connect.why, if approves { "approved by somebody" } else { "a.example:7777: they said no" });
     }
+}
+
+#[test]
+fn a_person_decides_on_a_host_whose_requests_are_read_as_well() {
+    let rules = Rules {
+        reads: vec!["a.example:7777"],
+        asks: vec!["a.example:7777"],
+        approves: Some(false),
+        ..Rules::default()
+    };
+    let stage = to_a_name(7777, rules, echo());
+    let mut client = stage.connect(0);
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a.example:7777\r\n\r\n").ok();
+    assert_eq!(heard(client).unwrap_or_default(), b"");
+    let (events, _) = stage.ends();
+    let connects = only(&events, NetworkDeed::Connect);
+    assert_eq!(connects.len(), 1);
+    assert!(connects[0].denied && connects[0].why.contains("they said no"), "{connects:?}");
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub struct Rules {
     /// What a person says to it; nothing: they never answer.
     pub approves: Option<bool>,
     pub leads_to: Vec<IpAddr>,
+    /// Addresses that are denied, whatever leads there.
+    pub denies: Vec<IpAddr>,
     /// So many entries can be written.
     pub room: Option<usize>,
 }
@@ -79,7 +81,8 @@ impl Porter for Porters {
     fn opens(&self, endpoint: &Endpoint) -> Opening {
         let about = endpoint.to_string();
         if lists(&self.rules.reads, endpoint) {
-            return Opening::Read(says(Ruling::Allow, &about));
+            let ruling = if lists(&self.rules.asks, endpoint) { Ruling::Ask } else { Ruling::Allow };
+            return Opening::Read(says(ruling, &about));
         }
         let ruling = match (lists(&self.rules.opens, endpoint), lists(&self.rules.asks, endpoint)) {
             (true, _) => Ruling::Allow,
@@ -90,8 +93,16 @@ impl Porter for Porters {
     }
 
     fn leads_to(&self, endpoint: &Endpoint, address: IpAddr) -> Judgement {
-        let allowed = self.rules.leads_to.contains(&address);
-        says(if allowed { Ruling::Allow } else { Ruling::Deny }, &endpoint.to_string())
+        let about = endpoint.to_string();
+        match (self.rules.leads_to.contains(&address), self.rules.denies.contains(&address)) {
+            (true, _) => says(Ruling::Allow, &about),
+            (false, true) => says(Ruling::Deny, &about),
+            (false, false) => {
+                let mut silence = says(Ruling::Deny, &about);
+                silence.reasons.iter_mut().for_each(|reason| reason.rule = model::NOT_NAMED.to_owned());
+                silence
+            }
+        }
     }
 
     fn lets(&self, request: &OutgoingRequest) -> Judgement {

@@ -253,3 +253,23 @@ fn a_hundred_at_once_are_answered_and_resets_cost_nothing() {
         }
     });
 }
+
+#[test]
+fn a_flood_of_refused_requests_is_no_flood_of_records() {
+    run(async {
+        let roots = TestRoots::new();
+        let seen = Seen::default();
+        let upstream = server(Some(roots.server(NAME, &[])), seen.service()).await;
+        let gate = gate(Setting::tls(), &roots, TestPorter::new(|_| Ruling::Deny), upstream).await;
+        for number in 0..300 {
+            assert_eq!(gate.get(Request::get(format!("/{number}"))).await.0, 403);
+        }
+        let denied = gate.porter.denied();
+        assert_eq!(denied.len(), 100);
+        assert_eq!(denied[99].path.as_deref(), Some("/99"), "each of the first is told as it was");
+        assert_eq!(gate.session.traffic().refused, 300);
+        let rest = gate.session.rest();
+        assert_eq!((rest.len(), rest[0].times, rest[0].path.clone()), (1, Some(300), None));
+        assert_eq!(seen.count(), 0);
+    });
+}
