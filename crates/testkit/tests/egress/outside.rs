@@ -1,0 +1,2 @@
+use belljar_testkit::twice::Check;
+pub const ALL: &[(&str, Check)] = &[];
