@@ -58,7 +58,10 @@ fn fetches(who: Who) -> Result<(), String> {
     );
     world.expect(&[], &["sh", "-ec", &script], 0, "first\n1\nfirst")?;
     // And what is new there, later.
-    at_home(&world, &format!("cd seed && echo second >>file && git {WHO} commit -qam second && git push -q origin main"))?;
+    at_home(
+        &world,
+        &format!("cd seed && echo second >>file && git {WHO} commit -qam second && git push -q origin main"),
+    )?;
     let script = format!("git clone -q {url} two && git -C two rev-list --count main");
     world.expect(&[], &["sh", "-ec", &script], 0, "2").map(drop)
 }

@@ -5,14 +5,14 @@ use std::process::Command;
 
 use belljar_testkit::Who;
 
-use crate::needing::{Needing, PYTHON, found, python};
+use crate::needing::{Needing, PYTHON, python};
 use crate::told;
 use crate::world::World;
 
 pub const ALL: &[Needing] = &[
     ("pip_installs_from_an_index_and_uploads_are_refused", &[PYTHON], pip),
     ("npm_installs_from_a_registry_and_publishing_is_refused", &["npm"], npm),
-    ("cargo_fetches_from_a_sparse_registry", &["cargo"], cargo),
+    ("cargo_fetches_from_a_sparse_registry", &[], cargo),
 ];
 
 const WHEEL: &str = "import sys, zipfile
@@ -67,8 +67,10 @@ fn npm(who: Who) -> Result<(), String> {
     let script = format!(
         "npm install {quiet} --registry={registry} tiny-thing >&2 && node -e 'console.log(require(\"tiny-thing\"))' && \
          npm config set --location=project //{}_authToken=anything && npm publish {quiet} --registry={registry} 2>&1",
-        registry.trim_start_matches("https://")
-            .split_once('/').map_or(String::new(), |(host, path)| format!("{host}/{path}:"))
+        registry
+            .trim_start_matches("https://")
+            .split_once('/')
+            .map_or(String::new(), |(host, path)| format!("{host}/{path}:"))
     );
     let said = world.run(&[], &["sh", "-c", &script])?;
     let out = String::from_utf8_lossy(&said.out).into_owned();
@@ -107,9 +109,29 @@ fn cargo(who: Who) -> Result<(), String> {
     let registry = world.url("/files/index/");
     let settings = format!("[registries.tiny]\nindex = \"sparse+{registry}\"\n[net]\nretry = 0\n");
     world.desk.put(".cargo/config.toml", &settings)?;
-    let cargo = found("cargo").ok_or("cargo")?;
-    let script = format!("CARGO_HOME=$PWD/home {} fetch && find home -name lib.rs", cargo.display());
-    world.expect(&[], &["sh", "-c", &script], 0, "tiny-thing-1.0.0/src/lib.rs").map(drop)
+    // The one that builds this test: it may be below a home that the ordinary user can't enter.
+    told(fs::copy(env!("CARGO"), world.desk.project.work.join("cargo")))?;
+    told(world.desk.project.give(&world.desk.project.work.join("cargo")))?;
+    recorded_compiler(&world)?;
+    let script = "CARGO_HOME=$PWD/home RUSTC=$PWD/rustc ./cargo fetch && find home -name lib.rs";
+    world.expect(&[], &["sh", "-c", script], 0, "tiny-thing-1.0.0/src/lib.rs").map(drop)
+}
+
+/// cargo asks the compiler who it is before it fetches. What it would say is known outside: its libraries stay there.
+fn recorded_compiler(world: &World) -> Result<(), String> {
+    let rustc = std::path::Path::new(env!("CARGO")).with_file_name("rustc");
+    let kinds = ["bin", "rlib", "dylib", "cdylib", "staticlib", "proc-macro"];
+    let kinds = kinds.iter().flat_map(|kind| ["--crate-type", kind]);
+    let mut asked = Command::new(&rustc);
+    asked.args(["-", "--crate-name", "___", "--print=file-names"]).args(kinds);
+    asked.args(["--print=sysroot", "--print=split-debuginfo", "--print=crate-name", "--print=cfg"]);
+    let told_of = run(asked.stdin(std::process::Stdio::null()))?;
+    let version = run(Command::new(&rustc).arg("-vV"))?;
+    world.desk.put("rustc.cfg", &told_of)?;
+    world.desk.put("rustc.version", &version)?;
+    world.desk.put("rustc", "#!/bin/sh\ncase \"$1\" in -vV) cat rustc.version ;; *) cat rustc.cfg ;; esac\n")?;
+    use std::os::unix::fs::PermissionsExt;
+    told(fs::set_permissions(world.desk.project.work.join("rustc"), fs::Permissions::from_mode(0o755)))
 }
 
 fn run(command: &mut Command) -> Result<String, String> {

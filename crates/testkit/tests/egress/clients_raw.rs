@@ -7,13 +7,13 @@ use std::process::Command;
 
 use belljar_testkit::Who;
 
-use crate::needing::{Needing, found};
+use crate::needing::{Needing, PYTHON, found, python};
 use crate::served::{Served, free_port};
 use crate::told;
 use crate::world::{NAME, World};
 
 pub const ALL: &[Needing] = &[
-    ("ssh_runs_a_command_on_a_granted_host", &["ssh", "ssh-keygen", "dropbear", "dropbearkey"], ssh),
+    ("ssh_runs_a_command_on_a_granted_host", &["ssh", "ssh-keygen", PYTHON], ssh),
     ("redis_cli_reaches_a_granted_server", &["redis-cli", "redis-server"], redis),
     ("psql_reaches_a_granted_server", &["psql", "postgres"], psql),
 ];
@@ -30,43 +30,34 @@ fn reaches(world: &World, port: u16, script: &str, said: &str) -> Result<(), Str
     }
 }
 
+/// Lets in who has the key, and says what was to be run.
+const SHELL: &str = "import asyncio, asyncssh, sys
+folder = sys.argv[1]
+def talk(process):
+    process.stdout.write('from ssh: ' + (process.command or 'nothing') + '\\n'); process.exit(0)
+async def main():
+    server = await asyncssh.listen('127.0.0.1', 0, server_host_keys=[asyncssh.generate_private_key('ssh-ed25519')],
+        authorized_client_keys=folder + '/authorized', process_factory=talk)
+    print(server.get_port(), flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+asyncio.run(main())";
+
 fn ssh(who: Who) -> Result<(), String> {
     let world = World::of(who)?;
-    let port = free_port()?;
-    let (own, theirs) = (world.desk.project.work.join("key"), world.folder.join("host"));
-    for command in [
-        Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&own),
-        Command::new("dropbearkey").args(["-t", "ed25519", "-f"]).arg(&theirs),
-    ] {
-        let done = told(command.output())?;
-        if !done.status.success() {
-            return Err(format!("{done:?}"));
-        }
+    let own = world.desk.project.work.join("key");
+    let made = told(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&own).output())?;
+    if !made.status.success() {
+        return Err(format!("{made:?}"));
     }
     told(world.desk.project.give(&own))?;
-    // The server lets in whoever has the key, into the account of who runs this test.
-    let keys = world.folder.join("keys");
-    told(fs::create_dir_all(&keys))?;
-    told(fs::copy(own.with_extension("pub"), keys.join("authorized_keys")))?;
-    private(&keys)?;
-    let mut server = Command::new(found("dropbear").ok_or("dropbear")?);
-    server.args(["-F", "-E", "-s", "-p", &format!("127.0.0.1:{port}"), "-r"]).arg(&theirs).arg("-D").arg(&keys);
-    let _served = Served::at(port, &mut server)?;
-    let me = rustix::process::geteuid().as_raw();
-    let users = told(fs::read_to_string("/etc/passwd"))?;
-    let of_me = |line: &&str| line.split(':').nth(2) == Some(me.to_string().as_str());
-    let name = users.lines().find(of_me).and_then(|line| line.split(':').next()).ok_or("a name")?;
+    told(fs::copy(own.with_extension("pub"), world.folder.join("authorized")))?;
+    let served = Served::telling(Command::new(python()).args(["-c", SHELL]).arg(&world.folder))?;
     let script = format!(
-        "ssh -F none -i key -p {port} -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
-         -o ConnectTimeout=10 {name}@{NAME} echo from ssh"
+        "ssh -F none -i key -p {} -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
+         -o ConnectTimeout=10 me@{NAME} uptime",
+        served.port
     );
-    reaches(&world, port, &script, "from ssh")
-}
-
-fn private(folder: &Path) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt;
-    told(fs::set_permissions(folder, fs::Permissions::from_mode(0o700)))?;
-    told(fs::set_permissions(folder.join("authorized_keys"), fs::Permissions::from_mode(0o600)))
+    reaches(&world, served.port, &script, "from ssh: uptime")
 }
 
 fn redis(who: Who) -> Result<(), String> {
@@ -84,7 +75,10 @@ fn psql(who: Who) -> Result<(), String> {
     let port = free_port()?;
     let base = Base::new()?;
     let programs = told(found("postgres").ok_or("postgres").and_then(|place| {
-        place.canonicalize().map_err(|_| "postgres").and_then(|place| place.parent().map(Path::to_owned).ok_or("a folder"))
+        place
+            .canonicalize()
+            .map_err(|_| "postgres")
+            .and_then(|place| place.parent().map(Path::to_owned).ok_or("a folder"))
     }))?;
     let mut made = base.command(&programs.join("initdb"));
     let made = told(made.args(["-A", "trust", "-U", "test", "-N", "-D"]).arg(&base.0).output())?;

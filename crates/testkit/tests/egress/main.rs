@@ -22,13 +22,8 @@ use libtest_mimic::{Arguments, Trial};
 fn main() {
     let all = [clients::ALL, held::ALL, outside::ALL, secret::ALL].concat();
     let mut trials: Vec<Trial> = all.into_iter().flat_map(|(name, check)| twice::trials(name, check)).collect();
-    let needing = [
-        clients_fetch::ALL,
-        clients_git::ALL,
-        clients_packages::ALL,
-        clients_programs::ALL,
-        clients_raw::ALL,
-    ];
+    let needing =
+        [clients_fetch::ALL, clients_git::ALL, clients_packages::ALL, clients_programs::ALL, clients_raw::ALL];
     trials.extend(needing.concat().into_iter().flat_map(needing::trials));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
