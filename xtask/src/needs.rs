@@ -275,7 +275,7 @@ fn has_export_readers() -> bool {
 
 fn has_network_clients() -> bool {
     let python = peers_folder().join("clients/bin/python3");
-    place::said(Command::new(python).args(["-c", "import aiohttp, asyncssh, grpc, httpx, requests, websockets"]))
+    place::said(Command::new(python).args(["-c", "import aiohttp, asyncssh, grpc, httpx, requests, uv, websockets"]))
         .is_some()
 }
 

@@ -259,8 +259,8 @@ fn a_secret_goes_where_it_was_asked_for_and_nowhere_else() {
     let nowhere = GateRules::new(&policy, Principal::default(), Context::default(), &with(&["FREE"]));
     let refusal = nowhere.err().expect("nobody says where");
     assert!(refusal.hint.contains("--secret FREE@HOST") && refusal.hint.contains("[secrets.FREE]"), "{refusal:?}");
-    assert_eq!(policy.secret_source("TOKEN"), "env:T");
-    assert_eq!(policy.secret_source("FREE"), "store");
+    assert_eq!(policy.secret_source("TOKEN"), Some("env:T"));
+    assert_eq!(policy.secret_source("FREE"), None);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub const ALL: &[Needing] = &[
     ("curl_speaks_http_2_with_a_server_that_does", &["curl", "node"], http2),
     ("events_arrive_while_the_answer_is_open", &["curl"], events),
     ("a_large_download_passes_and_the_gate_stays_small", &["curl"], large),
+    ("a_large_download_over_http_2_passes_and_the_gate_stays_small", &["curl", "node"], large_http2),
     ("a_large_upload_passes_and_the_gate_stays_small", &["curl"], upload),
     ("proxies_that_a_program_was_told_of_make_no_difference", &["curl"], proxies),
     ("datagrams_are_refused_at_once", &["python3"], datagrams),
@@ -43,7 +44,14 @@ fn wget(who: Who) -> Result<(), String> {
 const TWO: &str = "const fs = require('fs'), folder = process.argv[1];
 const server = require('http2').createSecureServer({ allowHTTP1: true,
   key: fs.readFileSync(folder + '/server.key'), cert: fs.readFileSync(folder + '/server.pem') });
-server.on('request', (from, to) => { to.end('spoken: ' + from.httpVersion + ' ' + from.method); });
+server.on('request', (from, to) => {
+  let left = Number(from.url.split('/zeros/')[1] || 0), piece = Buffer.alloc(1 << 16);
+  if (left) {
+    const more = () => { while (left) { const size = Math.min(left, piece.length); left -= size;
+      if (!to.write(piece.subarray(0, size))) return to.once('drain', more); } to.end(); };
+    return more();
+  }
+  to.end('spoken: ' + from.httpVersion + ' ' + from.method); });
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 process.stdin.on('end', () => process.exit()).resume();";
 
@@ -106,6 +114,15 @@ fn large(who: Who) -> Result<(), String> {
     world.reads("download", "1ms")?;
     let words = [&words[..words.len() - 3], &[url.as_str()]].concat();
     stays_small(&world, &[], &words, &said)
+}
+
+fn large_http2(who: Who) -> Result<(), String> {
+    let world = World::of(who)?;
+    let two = Served::telling(Command::new("node").args(["-e", TWO]).arg(&world.folder))?;
+    world.reads_at("download", two.port, "1ms")?;
+    let url = format!("https://{NAME}:{}/zeros/{LARGE}", two.port);
+    let words = ["curl", "-sS", "-m", "60", "--http2", "-o", "/dev/null", "-w", "%{size_download}", &url];
+    stays_small(&world, &[], &words, &LARGE.to_string())
 }
 
 fn upload(who: Who) -> Result<(), String> {

@@ -10,7 +10,7 @@ use crate::told;
 use crate::world::World;
 
 pub const ALL: &[Needing] = &[
-    ("pip_installs_from_an_index_and_uploads_are_refused", &[PYTHON], pip),
+    ("pip_and_uv_install_from_an_index_and_uploads_are_refused", &[PYTHON], pip),
     ("npm_installs_from_a_registry_and_publishing_is_refused", &["npm"], npm),
     ("cargo_fetches_from_a_sparse_registry", &[], cargo),
 ];
@@ -32,14 +32,15 @@ fn pip(who: Who) -> Result<(), String> {
     told(fs::write(simple.join("index.html"), format!("<!DOCTYPE html><a href=\"{wheel}\">{wheel}</a>\n")))?;
     let script = format!(
         "{0} -m pip install -q --disable-pip-version-check --retries 0 --no-cache-dir --target here --index-url {1} tiny-thing && \
-         PYTHONPATH=here {0} -c 'import tiny_thing; print(tiny_thing.said())'; \
+         {0} -m uv pip install -q --no-cache --no-config --python {0} --target there --index-url {1} tiny-thing && \
+         PYTHONPATH=here {0} -c 'import tiny_thing; print(tiny_thing.said())' && cmp here/tiny_thing.py there/tiny_thing.py; \
          curl -sS -m 10 -F file=@here/tiny_thing.py {2}",
         python(),
         world.url("/files/simple"),
         world.url("/legacy/")
     );
     let said = world.expect(&[], &["sh", "-c", &script], 0, "tiny works\nrefused by belljar: POST")?;
-    match world.arrived()?.iter().all(|one| one["method"] == "GET") {
+    match world.arrived()?.iter().all(|one| one["method"] == "GET" || one["method"] == "HEAD") {
         true => Ok(()),
         false => Err(format!("{said:?} {:?}", world.arrived())),
     }
@@ -77,7 +78,7 @@ fn npm(who: Who) -> Result<(), String> {
     if said.code == Some(0) || !out.contains("tiny works") || !out.contains("403") {
         return Err(format!("{said:?}"));
     }
-    match world.arrived()?.iter().all(|one| one["method"] == "GET") {
+    match world.arrived()?.iter().all(|one| one["method"] == "GET" || one["method"] == "HEAD") {
         true => Ok(()),
         false => Err(format!("{said:?} {:?}", world.arrived())),
     }

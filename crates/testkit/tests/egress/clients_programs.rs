@@ -23,7 +23,8 @@ fn python_clients(who: Who) -> Result<(), String> {
     let url = world.url("/bytes/100000");
     let post = world.url("/echo");
     let script = format!(
-        "import asyncio, aiohttp, httpx, requests\n\
+        "import asyncio, urllib.request, aiohttp, httpx, requests\n\
+         print('urllib', len(urllib.request.urlopen('{url}', timeout=10).read()))\n\
          session = requests.Session()\n\
          print('requests', len(session.get('{url}', timeout=10).content), session.post('{post}', data='x', timeout=10).status_code)\n\
          with httpx.Client(timeout=10) as client:\n\
@@ -34,7 +35,7 @@ fn python_clients(who: Who) -> Result<(), String> {
          \x20       async with session.post('{post}', data=b'x') as got: print('aiohttp', size, got.status)\n\
          asyncio.run(work())\n"
     );
-    let wanted = "requests 100000 403\nhttpx 100000 403\naiohttp 100000 403";
+    let wanted = "urllib 100000\nrequests 100000 403\nhttpx 100000 403\naiohttp 100000 403";
     world.expect(&[], &[&python(), "-c", &script], 0, wanted)?;
     match world.arrived()?.iter().all(|one| one["method"] == "GET") {
         true => Ok(()),

@@ -22,13 +22,15 @@ pub const ALL: &[(&str, Check)] = &[
 fn read_by_people(who: Who) -> Result<(), String> {
     let world = World::of(who)?;
     world.reads("download", "1ms")?;
+    let nobody = free_port()?;
     let script = format!(
-        "curl -sS -m 10 {0}; echo; curl -sS -m 10 -d x {1}; curl -s -m 10 https://evil.test/; \
+        "curl -sS -m 10 {0}; echo; curl -s -m 10 http://localhost:{nobody}/; curl -sS -m 10 -d x {1}; curl -s -m 10 https://evil.test/; \
          curl -s -m 10 https://198.51.100.7/; true",
         world.url("/bytes/3000?a=b"),
         world.url("/echo")
     );
-    world.expect(&[], &["sh", "-c", &script], 0, "refused by belljar")?;
+    let local = format!("--allow-net=localhost:{nobody}");
+    world.expect(&[&local], &["sh", "-c", &script], 0, "refused by belljar")?;
     let said = world.desk.expect(&["net"], 0, "")?;
     let text = String::from_utf8_lossy(&said.out).into_owned();
     let line = |parts: &[&str]| text.lines().any(|line| parts.iter().all(|part| line.contains(part)));
@@ -37,6 +39,7 @@ fn read_by_people(who: Who) -> Result<(), String> {
         &[&format!("GET {at}/bytes/3000"), "by curl (", "200", "2.9 KiB in"],
         &["✗", &format!("POST {at}/echo"), "by curl (", "what would allow it"],
         &[&format!("connect {at}"), "at 127.0.0.1"],
+        &[&format!("connect [::1]:{nobody}"), "cannot connect: Connection refused"],
         &["✗", "name evil.test", "is not a granted host", "what would allow it"],
         &["✗", "connect 198.51.100.7:443", "is not a granted host", "what would allow it"],
     ];
@@ -48,7 +51,7 @@ fn read_by_people(who: Who) -> Result<(), String> {
     if text.contains("a=b") {
         return Err(format!("a query is shown:\n{text}"));
     }
-    let denied = world.desk.expect(&["net", "--denied"], 0, "")?;
+    let denied = world.desk.say(&["net", "--denied"])?;
     let denied = String::from_utf8_lossy(&denied.out).into_owned();
     match denied.lines().all(|line| line.contains('✗')) && denied.lines().count() >= 3 {
         true => Ok(()),

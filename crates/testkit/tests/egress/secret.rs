@@ -16,7 +16,7 @@ const VALUE: &str = "mermaid-under-the-ice-4711";
 fn added(who: Who) -> Result<(), String> {
     let world = World::of(who)?;
     let mut set =
-        world.desk.project.command(&["secret", "set", "API_TOKEN", "--host", &format!("{NAME}:{}", world.https)]);
+        world.desk.project.command(["secret", "set", "API_TOKEN", "--host", &format!("{NAME}:{}", world.https)]);
     let mut child = told(set.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())?;
     told(child.stdin.take().ok_or("it has an input")?.write_all(VALUE.as_bytes()))?;
     let done = told(child.wait_with_output())?;
