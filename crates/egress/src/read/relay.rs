@@ -517,7 +517,7 @@ impl Relay {
     }
 
     fn words(&self, exchange: &Exchange) -> String {
-        format!("{} {} {}", exchange.method, self.passage.endpoint.host, exchange.path)
+        format!("{} {}{}", exchange.method, self.passage.endpoint, exchange.path)
     }
 }
 
