@@ -19,6 +19,8 @@ const EXPORT_READERS: &[&str] = &[
     "cloudevents==2.2.0", "ocsf-pydantic==0.0.6", "opentelemetry-proto==1.45.2", "prometheus_client==0.26.0",
     "py-ocsf-models==0.10.0", "pydantic-extra-types==2.11.1", "syslog-rfc5424-parser==0.3.2",
 ];
+const NETWORK_CLIENTS: &[&str] =
+    &["aiohttp==3.14.5", "asyncssh==2.24.1", "grpcio==1.85.1", "httpx==0.28.1", "requests==2.34.2", "websockets==17.4"];
 const SCANNERS: &[&str] = &["bandit", "semgrep"];
 const CARGO_DENY: &str = "0.20.2";
 const CARGO_FUZZ: &str = "0.13.2";
@@ -55,6 +57,11 @@ const NEEDS: &[Need] = &[
     package("gcc", "the gcc test", &["gcc", "libc6-dev"], || has("gcc")),
     package("musl-gcc", "the static binary", &["musl-tools"], || has("musl-gcc")),
     package("openssl", "the tests of exports over TLS", &["openssl"], || has("openssl")),
+    package("curl, wget and ssh", "tests of the network with them", &["curl", "wget", "openssh-client"], || {
+        ["curl", "wget", "ssh"].iter().all(|program| has(program))
+    }),
+    // Its server is in there too, under another name; the package that is called so would start it on this machine.
+    package("redis-cli", "the test of redis over the network", &["redis-tools"], || has("redis-cli")),
     package("ip and script", "controls of the canary", &["iproute2", "bsdutils"], || {
         // Not in everybody's PATH.
         has("script") && (has("ip") || Path::new("/sbin/ip").exists())
@@ -105,6 +112,13 @@ const NEEDS: &[Need] = &[
         Importance::Welcome,
         || peers_folder().join("exports/bin/pip").exists() && has_export_readers(),
         || virtual_environment("exports", EXPORT_READERS),
+    ),
+    made(
+        "Python's clients of the network",
+        "the tests of them, of gRPC, web sockets and ssh",
+        Importance::Welcome,
+        || peers_folder().join("clients/bin/pip").exists() && has_network_clients(),
+        || virtual_environment("clients", NETWORK_CLIENTS),
     ),
     made(
         "bandit and semgrep",
@@ -257,6 +271,12 @@ fn has_export_readers() -> bool {
     let python = peers_folder().join("exports/bin/python3");
     let all = "import cloudevents, ocsf.events.application.api, opentelemetry.proto, prometheus_client, py_ocsf_models, syslog_rfc5424_parser";
     place::said(Command::new(python).args(["-c", all])).is_some()
+}
+
+fn has_network_clients() -> bool {
+    let python = peers_folder().join("clients/bin/python3");
+    place::said(Command::new(python).args(["-c", "import aiohttp, asyncssh, grpc, httpx, requests, uv, websockets"]))
+        .is_some()
 }
 
 fn virtual_environment(name: &str, packages: &[&str]) -> Result<(), String> {

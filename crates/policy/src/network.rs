@@ -18,6 +18,8 @@ use crate::wanted::Wanted;
 const TRUST: &[&str] = &[
     "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO",
     "CARGO_HTTP_CAINFO", "PIP_CERT", "npm_config_cafile", "AWS_CA_BUNDLE", "DENO_CERT",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "YARN_HTTPS_CA_FILE_PATH", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    "HEX_CACERTS_PATH",
 ];
 
 /// Closed, unless something may be reached or is published. Bad text in a flag is refused.

@@ -4,7 +4,8 @@
 pub fn of(name: &str, prefix: Option<&str>, seed: &[u8; 32]) -> String {
     let digest = blake3::keyed_hash(seed, format!("stand-in\0{name}").as_bytes()).to_hex();
     let digits = &digest.as_str()[..40];
-    match prefix {
+    // Kept without one, it has an empty one.
+    match prefix.filter(|prefix| !prefix.is_empty()) {
         Some(prefix) => format!("{prefix}{digits}"),
         None => format!("belljar-{name}-{digits}"),
     }
@@ -22,5 +23,6 @@ mod tests {
         assert_ne!(one, of("TOKEN", None, &[1; 32]));
         assert_ne!(of("A", Some("ghp_"), &[0; 32]), of("B", Some("ghp_"), &[0; 32]));
         assert!(of("A", Some("ghp_"), &[0; 32]).starts_with("ghp_"));
+        assert_eq!(of("TOKEN", Some(""), &[0; 32]), one);
     }
 }

@@ -524,7 +524,7 @@ impl Relay {
     }
 
     fn words(&self, exchange: &Exchange) -> String {
-        format!("{} {} {}", exchange.method, self.passage.endpoint.host, exchange.path)
+        format!("{} {}{}", exchange.method, self.passage.endpoint, exchange.path)
     }
 }
 

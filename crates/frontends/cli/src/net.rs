@@ -75,6 +75,8 @@ impl Page {
                 for part in ["status", "bytes", "took"] {
                     known.data[part] = entry.data[part].clone();
                 }
+                // Beside the reason why it was let out.
+                known.data["ended"] = entry.data["why"].clone();
             }
             None => self.waiting.push(entry),
         }
@@ -100,7 +102,10 @@ pub fn described(entry: &Entry) -> String {
     let data = &entry.data;
     let text = |name: &str| data[name].as_str().unwrap_or_default();
     let port = data["port"].as_u64().map_or(String::new(), |port| format!(":{port}"));
-    let host = format!("{}{port}", text("host"));
+    let host = match text("host") {
+        address if address.contains(':') && !port.is_empty() => format!("[{address}]{port}"),
+        name => format!("{name}{port}"),
+    };
     let what = match entry.kind.as_str() {
         "network.name" => format!("name {host}"),
         "network.connection" => format!("connect {host}"),
@@ -129,10 +134,17 @@ pub fn described(entry: &Entry) -> String {
         parts.push(words::time(took));
     }
     if let Some(times) = data["times"].as_u64().filter(|times| *times > 1) {
-        parts.push(format!("× {times}"));
+        parts.push(match entry.kind == "network.connection" && !entry.denied {
+            true => "the next of its addresses".to_owned(),
+            false => format!("× {times}"),
+        });
     }
     if !text("rule").is_empty() {
         parts.push(format!("[{}]", text("rule")));
+    }
+    let ended = if entry.kind == "network.closed" { text("why") } else { text("ended") };
+    if !ended.is_empty() {
+        parts.push(ended.to_owned());
     }
     if entry.denied {
         parts.push(text("why").to_owned());
@@ -145,4 +157,30 @@ pub fn described(entry: &Entry) -> String {
 
 fn took(value: &Value) -> Option<Duration> {
     Some(Duration::new(value["secs"].as_u64()?, u32::try_from(value["nanos"].as_u64()?).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(kind: &str, denied: bool, data: Value) -> String {
+        let entry: Entry = serde_json::from_value(json!({
+            "n": 1, "at": "2026-01-01T00:00:00.000000Z", "type": kind, "denied": denied, "run": "aa", "user": "ann",
+            "data": data, "hash": "",
+        }))
+        .expect("an entry");
+        described(&entry)
+    }
+
+    #[test]
+    fn addresses_are_written_so_that_their_port_is_seen_and_a_failure_says_why() {
+        let closed = json!({"host": "::1", "port": 9, "why": "cannot connect: Connection refused"});
+        assert_eq!(line("network.closed", false, closed), "closed [::1]:9  cannot connect: Connection refused");
+        let next = json!({"host": "a.test", "port": 80, "address": "::1", "times": 2});
+        assert_eq!(line("network.connection", false, next), "connect a.test:80  at ::1  the next of its addresses");
+        let often = json!({"host": "a.test", "times": 7, "why": "is not a granted host"});
+        assert_eq!(line("network.name", true, often), "name a.test  × 7  is not a granted host");
+    }
 }

@@ -1,9 +1,9 @@
 """Servers of the outside world, on this machine's loopback. Usage: server.py FOLDER; prints its ports as JSON.
 
 FOLDER has server.pem and server.key. Every request that arrives is a line in FOLDER/requests.
-/echo tells what arrived, /bytes/N gives N bytes, /redirect?URL leads there, /files/ is FOLDER/files, /git/ is git's own backend
-over FOLDER/git, /drip sends a line and waits for FOLDER/go before the next,
-/last tells what headers the request before had. The raw one speaks first, then repeats."""
+/echo tells what arrived, /bytes/N gives N bytes, /zeros/N as many zeros, /swallow counts a chunked body, /redirect?URL
+leads there, /files/ is FOLDER/files, /git/ is git's own backend over FOLDER/git, /drip sends a line and waits for FOLDER/go
+before the next, /last tells what headers the request before had. The raw one speaks first, then repeats."""
 
 import http.server
 import json
@@ -39,6 +39,16 @@ class Server(http.server.BaseHTTPRequestHandler):
             return parts
         return self.rfile.read(int(self.headers.get("content-length") or 0))
 
+    def swallow(self):
+        total = 0
+        while size := int(self.rfile.readline(), 16):
+            total += size
+            while size:
+                size -= len(self.rfile.read(min(size, 1 << 18)))
+            self.rfile.readline()
+        self.rfile.readline()
+        return total
+
     def answer(self, code, body, headers=()):
         self.send_response(code)
         for name, value in headers:
@@ -49,9 +59,9 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def serve(self):
-        body = self.body()
+        body = self.swallow() if self.path == "/swallow" else self.body()
         headers = {name.lower(): value for name, value in self.headers.items()}
-        note({"method": self.command, "path": self.path, "headers": headers, "body": len(body)})
+        note({"method": self.command, "path": self.path, "headers": headers, "body": body if isinstance(body, int) else len(body)})
         path, _, query = self.path.partition("?")
         before, Server.last = Server.last, headers
         if path == "/echo":
@@ -60,6 +70,15 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.answer(200, json.dumps(before).encode())
         elif path.startswith("/bytes/"):
             self.answer(200, b"x" * int(path[7:]))
+        elif path.startswith("/zeros/"):
+            self.send_response(200)
+            self.send_header("content-length", path[7:])
+            self.end_headers()
+            left, piece = int(path[7:]), bytes(1 << 18)
+            while left:
+                left -= self.wfile.write(piece[:left])
+        elif path == "/swallow":
+            self.answer(200, b"")
         elif path == "/redirect":
             self.answer(302, b"", [("location", query)])
         elif path == "/drip":

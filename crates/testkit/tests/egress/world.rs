@@ -70,6 +70,16 @@ impl World {
         flags
     }
 
+    /// A policy by which what goes to its server over TLS is read: `download` or `git`.
+    pub fn reads(&self, list: &str, timeout: &str) -> Result<(), String> {
+        self.reads_at(list, self.https, timeout)
+    }
+
+    pub fn reads_at(&self, list: &str, port: u16, timeout: &str) -> Result<(), String> {
+        let lists = format!("[network]\n{list} = [\"{NAME}:{port}\"]\nallow = [\"127.0.0.1:{port}\"]\n");
+        self.desk.policy(&format!("{lists}[approvals]\ntimeout = \"{timeout}\"\n"))
+    }
+
     /// Runs in that, and what it says must be there.
     pub fn expect(&self, flags: &[&str], words: &[&str], code: i32, out: &str) -> Result<Said, String> {
         let said = self.run(flags, words)?;

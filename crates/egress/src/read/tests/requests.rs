@@ -31,7 +31,7 @@ fn each_request_of_a_connection_is_judged_by_itself() {
             let body = answer.into_body().collect().await.unwrap().to_bytes();
             if status == 403 {
                 let body = String::from_utf8_lossy(&body).into_owned();
-                assert!(body.starts_with(&format!("refused by belljar: {method} {NAME} /")), "{body}");
+                assert!(body.starts_with(&format!("refused by belljar: {method} {NAME}:443/")), "{body}");
                 assert!(body.contains("\nrule: test.rule (policy.toml:3)\nhint: allow it under [network]\n"), "{body}");
                 assert!(!body.contains("?b"), "{body}");
             }

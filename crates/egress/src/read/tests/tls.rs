@@ -66,9 +66,14 @@ fn an_address_is_vouched_for_as_one_and_has_no_name() {
         let upstream = server(Some(roots.server("127.0.0.1", &[])), seen.service()).await;
         let endpoint = Endpoint { host: Host::Address("127.0.0.1".parse().unwrap()), port: 8443 };
         let gate = gate(Setting { endpoint, ..Setting::tls() }, &roots, TestPorter::new(allow), upstream).await;
-        for (host, status) in
-            [("127.0.0.1:8443", 200), ("127.0.0.1", 200), ("127.1", 400), ("localhost", 200), ("0x7f.1", 400)]
-        {
+        for (host, status) in [
+            ("127.0.0.1:8443", 200),
+            ("127.0.0.1", 200),
+            ("127.1", 400),
+            ("localhost", 200),
+            ("localhost:1", 400),
+            ("0x7f.1", 400),
+        ] {
             let mut stream = gate.connect_as("127.0.0.1", &[]).await.unwrap();
             stream
                 .write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
