@@ -41,6 +41,7 @@ pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
 pub use network::{
     AUTHORITIES, AskedAtGate, Asking, Caller, Doors, Endpoint, Gated, Host, HostName, JAVA_AUTHORITIES, NOT_NAMED,
     Network, NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Outside, Porter, Published, SecretGrant, Traffic,
+    WEB_SOCKET,
 };
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{

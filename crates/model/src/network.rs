@@ -141,6 +141,9 @@ pub struct OutgoingRequest {
     pub body: Option<u64>,
 }
 
+/// How rules call a request that asks to go on as a web socket.
+pub const WEB_SOCKET: &str = "WEBSOCKET";
+
 /// What a porter says to a new connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opening {

@@ -231,7 +231,11 @@ impl Relay {
     fn judge(&self, request: &Request<Incoming>, sound: &Sound) -> Judgement {
         let about = |path: &String| OutgoingRequest {
             destination: self.passage.endpoint.clone(),
-            method: request.method().as_str().to_owned(),
+            // It begins as a GET, and then carries whatever both sides like: no download.
+            method: match request.headers().contains_key(UPGRADE) {
+                true => model::WEB_SOCKET.to_owned(),
+                false => request.method().as_str().to_owned(),
+            },
             path: path.clone(),
             query: sound.query.clone(),
             body: request.body().size_hint().exact(),

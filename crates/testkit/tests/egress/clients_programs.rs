@@ -69,7 +69,19 @@ fn web_sockets(who: Who) -> Result<(), String> {
          asyncio.run(main())\n",
         served.port
     );
+    let run = || world.run(&[], &[&python(), "-c", &script]);
+    // What may be downloaded from is not to be talked to.
     world.reads_at("download", served.port, "1ms")?;
+    let refused = run()?;
+    if refused.code == Some(0) || !refused.error.contains("WEBSOCKET") {
+        return Err(format!("{refused:?}"));
+    }
+    world.desk.policy(&format!(
+        "[network]\nallow = [\"127.0.0.1:{0}\"]\n[[rule]]\nid = \"talk\"\n\
+         when = {{ host = \"{NAME}:{0}\", method = \"WEBSOCKET\", url = \"/talk\" }}\nthen = \"allow\"\nwhy = \"a test\"\n\
+         matches = [\"WEBSOCKET https://{NAME}:{0}/talk\"]\npasses = [\"GET https://{NAME}:{0}/talk\"]\n",
+        served.port
+    ))?;
     world.expect(&[], &[&python(), "-c", &script], 0, "welcome\n1\n70000\n3000000").map(drop)
 }
 
