@@ -159,6 +159,10 @@ fn attend(
         process::forbid_new_privileges()?;
         // What a terminal sends to all of us is for the payload; we go when our parent does.
         signals::block_all()?;
+        // Nothing is forked from here.
+        if let Ok(ledger) = &keeper.rail.ledger {
+            ledger.keep_open();
+        }
         let reader = Reader::new(authority, secrets, Trust::Host, ReadLimits::default());
         let mut words = [0; 16];
         let (count, all) = descriptors::receive(wire.as_fd(), &mut words)?;
