@@ -48,6 +48,10 @@ fn dependencies(steps: &mut Steps) {
         return;
     };
     println!("\nadvisories are not checked: their database is a git repository that CI can't reach");
+    // Also what only other systems need: nothing of that was built here, and it is looked at all the same.
+    let mut fetch = cargo();
+    fetch.args(["fetch", "--locked", "--quiet"]);
+    steps.run("what dependencies are", &mut fetch);
     let mut command = Command::new(program);
     command
         .current_dir(place::tree())
