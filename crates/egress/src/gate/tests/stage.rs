@@ -201,12 +201,26 @@ impl Setup {
 }
 
 impl Stage {
-    /// Through the door of that number.
+    /// Through the door of that number, for somebody who will not be refused at once.
     pub fn connect(&self, door: usize) -> TcpStream {
-        let stream = TcpStream::connect(self.doors[door]).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a time-out");
-        stream
+        self.tries(door).expect("a connection")
+    }
+
+    /// The same for whoever may be: a reset can come before we know of the connection.
+    pub fn tries(&self, door: usize) -> std::io::Result<TcpStream> {
+        let stream = TcpStream::connect(self.doors[door])?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
+    /// All that is said to somebody who says nothing; nothing, if they are reset.
+    pub fn heard(&self, door: usize) -> Option<Vec<u8>> {
+        match self.tries(door) {
+            Ok(stream) => heard(stream),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
+            Err(error) => unreachable!("{error}"),
+        }
     }
 
     pub fn asks(&self, name: &str, kind: RecordType) -> (ResponseCode, Vec<IpAddr>) {
