@@ -66,6 +66,7 @@ const NEEDS: &[Need] = &[
         // Not in everybody's PATH.
         has("script") && (has("ip") || Path::new("/sbin/ip").exists())
     }),
+    package("nft", "the gate in a real network", &["nftables"], || has("nft") || Path::new("/usr/sbin/nft").exists()),
     package("git", "the git test", &["git"], || has("git")),
     package("ripgrep", "the ripgrep test, srt as a peer", &["ripgrep"], || has("rg")),
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),
