@@ -2,11 +2,13 @@
 //! together when many belljars write at once, and when one is killed.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::base::{Base, Bases, Kind};
 use crate::blobs::Hash;
@@ -86,30 +88,58 @@ impl State {
         Ok(state)
     }
 
+    /// Whose file it is, and which version of it. Both as of one moment: another may be making it.
+    fn whose(&mut self) -> rusqlite::Result<(i64, i64)> {
+        let look = self.connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+        let number = |name: &str| look.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0));
+        Ok((number("application_id")?, number("user_version")?))
+    }
+
     fn prepare(&mut self) -> Result<()> {
-        let number = |state: &State, name: &str| -> Result<i64> {
-            state.tried(state.connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)))
+        // SQLite does not wait for those who turn a new file into one that many can write to, so those wait for each
+        // other here, and whoever they disturb joins them.
+        let busy = |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
+        let whose = match self.whose() {
+            Ok((0, 0)) => None,
+            Err(error) if busy(&error) => None,
+            known => Some(self.tried(known)?),
         };
-        match (number(self, "application_id")?, number(self, "user_version")?) {
-            (APPLICATION, VERSION) => return Ok(()),
-            (APPLICATION, 1) => return self.bring_up_to_date(),
-            (APPLICATION, newer) if newer > VERSION => {
-                return Err(
-                    self.unusable(format!("a newer belljar wrote it (version {newer}; this one knows {VERSION})"))
-                );
+        let (application, version, _making) = match whose {
+            Some((application, version)) => (application, version, None),
+            None => {
+                let lock = self.lock()?;
+                let known = self.whose();
+                let (application, version) = self.tried(known)?;
+                (application, version, Some(lock))
             }
-            (0, 0) => {}
-            _ => return Err(self.unusable("it is another program's".to_owned())),
+        };
+        match (application, version) {
+            (APPLICATION, VERSION) => Ok(()),
+            (APPLICATION, 1) => self.bring_up_to_date(),
+            (APPLICATION, newer) if newer > VERSION => {
+                Err(self.unusable(format!("a newer belljar wrote it (version {newer}; this one knows {VERSION})")))
+            }
+            (0, 0) => self.make(),
+            _ => Err(self.unusable("it is another program's".to_owned())),
         }
-        let path = self.path.clone();
-        let foreign = |why: rusqlite::Error| Error::State { path: path.clone(), why: why.to_string() };
+    }
+
+    /// Held until it is let go, or its holder dies.
+    fn lock(&self) -> Result<OwnedFd> {
+        let lock = || -> rustix::io::Result<OwnedFd> {
+            let folder = self.path.parent().unwrap_or(Path::new("/"));
+            let folder = rustix::fs::open(folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+            rustix::fs::flock(&folder, FlockOperation::LockExclusive)?;
+            Ok(folder)
+        };
+        lock().map_err(|error| self.unusable(error.to_string()))
+    }
+
+    /// Of an empty file. Only whoever holds the lock does it.
+    fn make(&mut self) -> Result<()> {
         let make = |connection: &mut Connection| -> rusqlite::Result<bool> {
             connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            // Another may have made it while we waited.
-            if change.query_row("PRAGMA application_id", [], |row| row.get::<_, i64>(0))? == APPLICATION {
-                return Ok(true);
-            }
             if change.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? > 0 {
                 return Ok(false);
             }
@@ -120,7 +150,8 @@ impl State {
             change.commit()?;
             Ok(true)
         };
-        match make(&mut self.connection).map_err(foreign)? {
+        let made = make(&mut self.connection);
+        match self.tried(made)? {
             true => Ok(()),
             false => Err(self.unusable("it is another program's".to_owned())),
         }
@@ -327,4 +358,35 @@ fn insert_bases(
         ])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn many_who_open_it_first_all_get_it() {
+        for round in 0..40 {
+            let name = format!("belljar-state-first-{}-{round}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            let start = Barrier::new(8);
+            std::thread::scope(|scope| {
+                let opens: Vec<_> = (0..8)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            start.wait();
+                            State::open(&folder).and_then(|state| state.records())
+                        })
+                    })
+                    .collect();
+                for open in opens {
+                    assert!(open.join().unwrap().unwrap().is_empty());
+                }
+            });
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+    }
 }
