@@ -371,7 +371,7 @@ mod tests {
         for round in 0..40 {
             let name = format!("belljar-state-first-{}-{round}", std::process::id());
             let folder = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::create_dir_all(&folder).expect("a folder");
             let start = Barrier::new(8);
             std::thread::scope(|scope| {
                 let opens: Vec<_> = (0..8)
@@ -383,10 +383,10 @@ mod tests {
                     })
                     .collect();
                 for open in opens {
-                    assert!(open.join().unwrap().unwrap().is_empty());
+                    assert!(open.join().expect("no panic").expect("a state").is_empty());
                 }
             });
-            std::fs::remove_dir_all(&folder).unwrap();
+            std::fs::remove_dir_all(&folder).expect("removed");
         }
     }
 }
