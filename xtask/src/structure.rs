@@ -22,6 +22,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/vault", &["belljar-model", "belljar-sys"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),
+    // Their programs carry the payload, and stand inside a native sandbox themselves.
+    ("crates/backends/wasm", &["belljar-model", "belljar-sys", "belljar-native"]),
+    ("crates/backends/gvisor", &["belljar-model", "belljar-sys", "belljar-native"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),
     (
         "crates/engine",

@@ -10,7 +10,7 @@ use model::{Backend, RuleLanguage};
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// Every backend, the strongest first. A new one is a line here.
+/// Every backend, the cheapest first. A new one is a line here.
 fn backends() -> Vec<Box<dyn Backend>> {
     vec![Box::new(native::Native::new())]
 }

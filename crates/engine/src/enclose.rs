@@ -1,42 +1,62 @@
-//! From a grant to a sandbox: in the strongest backend that holds it, or not at all.
+//! From a grant to a sandbox: in the first backend that holds it and is strong enough, or not at all.
 
 use model::{
-    Accepted, Access, Backend, Enforcement, Grant, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams,
+    Access, Backend, Enforcement, Grant, GroundKind, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams,
+    Strength,
 };
 
+use crate::ground;
 use crate::judge::Admitted;
 use crate::record::Record;
 use crate::refused;
 
-pub fn choose<'a>(
-    backends: &'a [Box<dyn Backend>],
-    request: &Request,
-    accepted: &Accepted,
-) -> Result<&'a dyn Backend, Outcome> {
-    let strong = |backend: &dyn Backend| backend.strength() >= accepted.minimum;
-    let mut all = backends.iter().map(AsRef::as_ref);
-    let found = match &request.backend {
-        None => all.find(|backend| strong(*backend)),
-        Some(name) => all.find(|backend| backend.name() == name),
-    };
-    if found.is_none_or(|backend| !strong(backend)) && (request.backend.is_none() || found.is_some()) {
-        let kind = accepted.minimum.name();
-        return Err(refused(
-            "isolation.minimum",
-            format!("the policy demands isolation by `{kind}` or stronger, which no backend here gives"),
-            "use a host that has one, or change `isolation.minimum` in the policy",
-        ));
-    }
-    found.ok_or_else(|| {
-        let names: Vec<_> = backends.iter().map(|backend| backend.name()).collect();
-        crate::judge::usage(
-            format!("there is no backend called `{}`", request.backend.as_deref().unwrap_or_default().escape_debug()),
-            &format!("the backends are: {}", names.join(", ")),
-        )
-    })
+/// A backend, and why it is this one.
+pub struct Choice<'a> {
+    pub backend: &'a dyn Backend,
+    pub because: String,
 }
 
-pub fn in_the_strongest(
+pub fn choose<'a>(backends: &'a [Box<dyn Backend>], request: &Request, grant: &Grant) -> Result<Choice<'a>, Outcome> {
+    let minimum = grant.accepted().minimum;
+    let ground = grant.powers().files.ground.kind();
+    let strong = |backend: &dyn Backend| backend.strength(grant) >= minimum;
+    if let Some(name) = &request.backend {
+        let backend = ground::named(name, backends)?;
+        return match strong(backend) && backend.ground() == ground {
+            true => Ok(Choice { backend, because: "it was asked for".to_owned() }),
+            false => Err(too_weak(&format!("which `{name}` does not give"), grant)),
+        };
+    }
+    let fit = backends.iter().map(AsRef::as_ref).filter(|backend| backend.ground() == ground && strong(*backend));
+    let fit: Vec<&dyn Backend> = fit.collect();
+    let Some(first) = fit.first() else {
+        return Err(too_weak("which no backend here gives", grant));
+    };
+    // The first that holds all of it; where none does, the first says what it lacks.
+    let holds = |backend: &&&dyn Backend| backend.assess(grant).gaps(grant.accepted()).next().is_none();
+    let backend = if fit.len() == 1 { first } else { fit.iter().find(holds).unwrap_or(first) };
+    let what = match ground {
+        GroundKind::Host => "the fastest that holds the grant",
+        GroundKind::Image => "the command runs in an image",
+        GroundKind::Module => "the command is a module",
+    };
+    let because = match minimum > Strength::Namespaces {
+        true => format!("{what}, with isolation by `{}` or stronger", minimum.name()),
+        false => what.to_owned(),
+    };
+    Ok(Choice { backend: *backend, because })
+}
+
+fn too_weak(who: &str, grant: &Grant) -> Outcome {
+    let kind = grant.accepted().minimum.name();
+    refused(
+        "isolation.minimum",
+        format!("the policy demands isolation by `{kind}` or stronger, {who}"),
+        "see `belljar doctor` for what is missing, use a host that has it, or change `isolation.minimum` in the policy",
+    )
+}
+
+pub fn in_the_fittest(
     backends: &[Box<dyn Backend>],
     request: &Request,
     admitted: &Admitted,
@@ -44,13 +64,31 @@ pub fn in_the_strongest(
     record: &Record<'_>,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let backend = choose(backends, request, grant.accepted())?;
+    let choice = choose(backends, request, grant)?;
+    let backend = choice.backend;
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);
-    record.opening(backend.name(), &enforcement, direct)?;
+    record.opening(&choice, &enforcement, direct)?;
     let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
-    backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)
+    let inner = backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)?;
+    Ok(Box::new(Chosen { inner, because: choice.because }))
+}
+
+/// Says in the end why it was this backend.
+struct Chosen {
+    inner: Box<dyn Sandbox>,
+    because: String,
+}
+
+impl Sandbox for Chosen {
+    fn supervise(self: Box<Self>) -> Outcome {
+        let mut outcome = self.inner.supervise();
+        if let Outcome::Ran(finished) = &mut outcome {
+            finished.because = self.because;
+        }
+        outcome
+    }
 }
 
 /// Every wall is held as well as the grant demands, and a wall nobody speaks of is not held.

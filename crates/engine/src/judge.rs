@@ -24,7 +24,7 @@ use crate::record::Record;
 use crate::release::{Release, of_the_vault};
 use crate::told::Telling;
 use crate::user::User;
-use crate::{Engine, door, inspect, refused, rules, survey};
+use crate::{Engine, door, ground, inspect, refused, rules, survey};
 
 /// A request that may go on. As long as it is kept, it counts as one of its agent's runs.
 pub struct Admitted {
@@ -188,7 +188,8 @@ impl Engine {
         door::validate(request)?;
         let user = User::of_the_process();
         let loaded = policies::load(&self.languages, &user, &survey::workspace_folders(request)?, None)?;
-        let mut facts = survey::look(request, &user, &loaded)?;
+        let ground = ground::of(request, &self.backends)?;
+        let mut facts = survey::look(request, ground, &user, &loaded)?;
         let slots = enter(&loaded, &mut facts)?;
         let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
         let pieces = inspect::gather(request, &facts, &input, eyes);

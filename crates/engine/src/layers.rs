@@ -52,7 +52,7 @@ fn over_layers(
 ) -> Outcome {
     let places = places(&admitted.grant);
     if places.is_empty() {
-        return match enclose::in_the_strongest(backends, request, admitted, &[], record) {
+        return match enclose::in_the_fittest(backends, request, admitted, &[], record) {
             Ok(sandbox) => collected(workspaces, None, record, sandbox.supervise(), collecting),
             Err(outcome) => outcome,
         };
@@ -67,7 +67,7 @@ fn over_layers(
         Ok(run) => run,
         Err(trouble) => return not_set_up(trouble),
     };
-    match enclose::in_the_strongest(backends, request, admitted, &run.stacks(), record) {
+    match enclose::in_the_fittest(backends, request, admitted, &run.stacks(), record) {
         Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
         Err(outcome) => {
             if let Err(error) = run.abandon() {
@@ -81,7 +81,7 @@ fn over_layers(
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };
-            match enclose::in_the_strongest(backends, request, admitted, &run.stacks(), record) {
+            match enclose::in_the_fittest(backends, request, admitted, &run.stacks(), record) {
                 Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,

@@ -12,6 +12,7 @@ mod enclose;
 mod examine;
 mod exports;
 mod gate;
+mod ground;
 mod inspect;
 mod judge;
 mod layers;
@@ -65,7 +66,7 @@ pub struct Engine {
 
 /// What an engine is put together from.
 pub struct Parts {
-    /// The strongest first.
+    /// The cheapest first.
     pub backends: Vec<Box<dyn Backend>>,
     /// That rules may be written in, besides our own.
     pub languages: Vec<Box<dyn RuleLanguage>>,
@@ -94,9 +95,10 @@ impl Service for Engine {
 
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {
         let judged = self.foresee(request)?;
-        let backend = enclose::choose(&self.backends, request, judged.accepted())?;
+        let choice = enclose::choose(&self.backends, request, &judged)?;
         let stacks = self.workspaces.preview(&layers::places(&judged));
-        backend.plan(&judged, &stacks).map_err(Outcome::NotSetUp)
+        let plan = choice.backend.plan(&judged, &stacks).map_err(Outcome::NotSetUp)?;
+        Ok(Plan { because: choice.because, ..plan })
     }
 
     fn diagnose(&self) -> Diagnosis {

@@ -145,6 +145,7 @@ mod tests {
             enforcement: model::Enforcement { walls: Vec::new() },
             accepted_gaps: Vec::new(),
             backend: "native".to_owned(),
+            because: String::new(),
             leftover: None,
             inspected: model::Inspected::default(),
             redacted: Vec::new(),

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::Engine;
 use crate::digests::Digests;
+use crate::enclose::Choice;
 use crate::judge::usage;
 use crate::monitor::Monitoring;
 use crate::rail::{RECEIPT, Rail};
@@ -197,7 +198,7 @@ impl Record<'_> {
     }
 
     /// Everything that was said so far is in the record before a sandbox is opened.
-    pub fn opening(&self, backend: &str, enforcement: &Enforcement, direct: bool) -> Result<(), Outcome> {
+    pub fn opening(&self, choice: &Choice<'_>, enforcement: &Enforcement, direct: bool) -> Result<(), Outcome> {
         let walls: serde_json::Map<String, Value> = enforcement
             .walls
             .iter()
@@ -210,7 +211,11 @@ impl Record<'_> {
                 (holding.wall.name().to_owned(), held)
             })
             .collect();
-        self.rail.say("sandbox.opening", false, json!({"backend": backend, "walls": walls}));
+        self.rail.say(
+            "sandbox.opening",
+            false,
+            json!({"backend": choice.backend.name(), "because": choice.because, "walls": walls}),
+        );
         // What is written to real files can't be undone: the record of it outlives the machine.
         self.write(Durable { on_disk: direct, ..Durable::default() })
     }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use model::paths::is_within;
-use model::{Access, Origin, Outcome, Place, Principal, Request, StartFailure, WorkspaceMode};
+use model::{Access, Ground, Origin, Outcome, Place, Principal, Request, StartFailure, WorkspaceMode};
 use policy::{
     ETC, Facts, LOOSE, Located, OFTEN_LINKED, PRIVATE, PathPattern, Policy, ROOTS, SYS, TOOLCHAIN_VARIABLES,
     store_below,
@@ -27,12 +27,14 @@ fn real_path(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     sys::paths::real(path.as_ref())
 }
 
-pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Outcome> {
+pub fn look(request: &Request, ground: Ground, user: &User, loaded: &Loaded) -> Result<Facts, Outcome> {
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let variable = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str());
     let directory = current_directory()?;
     let (home, homes) = homes(variable("HOME"), user);
     let (system, links) = system();
+    // Of another ground, the host's own is no part; that it is the system's still counts.
+    let on_the_host = ground == Ground::Host;
     let start = match &request.directory {
         None => start_in(&directory, request)?,
         Some(asked) => real_path(directory.join(asked)).map_err(|error| {
@@ -76,17 +78,27 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
     let asked_path =
         request.environment.iter().find(|(name, _)| name == "PATH").and_then(|(_, value)| value.as_deref());
     let search_path = asked_path.or(variable("PATH")).unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
-    for entry in std::env::split_paths(search_path) {
-        toolchains.show_programs(&entry);
-    }
-    for name in TOOLCHAIN_VARIABLES {
-        if let Some(value) = variable(name) {
-            toolchains.show_root(name, Path::new(value));
+    if on_the_host {
+        for entry in std::env::split_paths(search_path) {
+            toolchains.show_programs(&entry);
+        }
+        for name in TOOLCHAIN_VARIABLES {
+            if let Some(value) = variable(name) {
+                toolchains.show_root(name, Path::new(value));
+            }
         }
     }
-    let java = std::env::split_paths(search_path).any(|folder| folder.join("java").exists());
-    let program = program(&request.command[0], &start, search_path, &mut toolchains)?;
+    let java = !on_the_host || std::env::split_paths(search_path).any(|folder| folder.join("java").exists());
+    let program = match &ground {
+        Ground::Host => program(&request.command[0], &start, search_path, &mut toolchains)?,
+        // Whoever has the image looks for it there.
+        Ground::Image { .. } | Ground::Module { interpreter: Some(_) } => {
+            Located { path: request.command[0].clone().into() }
+        }
+        Ground::Module { interpreter: None } => module(&request.command[0], &start, &toolchains)?,
+    };
     let toolchains = toolchains.shown;
+    let (system, links) = if on_the_host { (system, links) } else { Default::default() };
 
     let elsewhere: Vec<Place> = asked.iter().chain(&given).cloned().collect();
     let loose_secrets = loose_secrets(&elsewhere);
@@ -105,6 +117,7 @@ pub fn look(request: &Request, user: &User, loaded: &Loaded) -> Result<Facts, Ou
         home,
         homes,
         environment,
+        ground,
         system,
         links,
         toolchains,
@@ -559,17 +572,38 @@ fn program(
         real_path(&path).map_err(|error| cannot_execute(format!("`{}`: {error}", path.display()), "check the path"))?;
     let folder = path.parent().and_then(|folder| real_path(folder).ok()).unwrap_or_default();
     let by_name = path.file_name().map_or_else(|| real.clone(), |name| folder.join(name));
-    if toolchains.is_granted(&by_letter(&path)) && !toolchains.is_visible(&real) {
-        // A link in a folder that others write to: it must not choose what is shown.
-        return Err(refused(
-            "files.program",
-            format!("`{}` leads over a link to `{}`, which is outside the grant", path.display(), real.display()),
-            &format!("grant it with `--read {}`, if it is what you mean", real.display()),
-        ));
-    }
+    leads_out(&path, &real, toolchains)?;
     toolchains.show_program(&real);
     let path = if toolchains.is_visible(&by_name) { by_name } else { real };
     Ok(Located { path })
+}
+
+/// A module is read, and not executed by the host: it needs no right to be.
+fn module(name: &OsStr, start: &Path, known: &Toolchains<'_>) -> Result<Located, Outcome> {
+    let path = start.join(name);
+    let missing = |error: io::Error| {
+        let found = error.kind() != io::ErrorKind::NotFound;
+        let message = format!("there is no module at `{}`: {error}", path.display());
+        Outcome::NotStarted(StartFailure { found, message, fix: "check the path".to_owned() })
+    };
+    let real = real_path(&path).map_err(missing)?;
+    if !real.metadata().map_err(missing)?.is_file() {
+        return Err(cannot_execute(format!("`{}` is no file", path.display()), "name a `.wasm` or `.wat` file"));
+    }
+    leads_out(&path, &real, known)?;
+    Ok(Located { path: real })
+}
+
+/// A link in a folder that others write to: it must not choose what is shown.
+fn leads_out(path: &Path, real: &Path, known: &Toolchains<'_>) -> Result<(), Outcome> {
+    if !known.is_granted(&by_letter(path)) || known.is_visible(real) {
+        return Ok(());
+    }
+    Err(refused(
+        "files.program",
+        format!("`{}` leads over a link to `{}`, which is outside the grant", path.display(), real.display()),
+        &format!("grant it with `--read {}`, if it is what you mean", real.display()),
+    ))
 }
 
 fn cannot_execute(message: String, fix: &str) -> Outcome {

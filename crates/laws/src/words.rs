@@ -110,6 +110,7 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         enforcement: Enforcement { walls: vec![holding] },
         accepted_gaps: vec![(Wall::Memory, held)],
         backend: "native".to_owned(),
+        because: why.to_owned(),
         traffic: None,
         alerts: Vec::new(),
         leftover: Some(Leftover {
@@ -180,6 +181,7 @@ fn plan_is_safe(program: Vec<u8>, steps: Vec<String>, arguments: Vec<String>, wh
     let holding = Holding { wall: Wall::Files, held: Held::Not(why.clone()), by: why.clone(), fix: why.clone() };
     let plan = Plan {
         backend: "native".to_owned(),
+        because: String::new(),
         program: path.clone(),
         environment: arguments.clone(),
         arguments,

@@ -37,6 +37,36 @@ impl Strength {
     }
 }
 
+/// Where the programs of a sandbox come from, and all that they need besides what was granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ground {
+    /// The host's own system and tool-chains: `Origin::System` and `Origin::Toolchain`.
+    #[default]
+    Host,
+    /// An image that an engine keeps; none named is our own small one. `runtime`: of the engine's, to run it with.
+    Image { name: Option<String>, runtime: Option<String> },
+    /// Nothing. The program is a WebAssembly module, or one that we have for a language.
+    Module { interpreter: Option<String> },
+}
+
+/// The same without names: what a backend can stand on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroundKind {
+    Host,
+    Image,
+    Module,
+}
+
+impl Ground {
+    pub fn kind(&self) -> GroundKind {
+        match self {
+            Ground::Host => GroundKind::Host,
+            Ground::Image { .. } => GroundKind::Image,
+            Ground::Module { .. } => GroundKind::Module,
+        }
+    }
+}
+
 /// Walls that may be weaker than they should be, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
@@ -72,6 +102,18 @@ impl Grant {
         &self.accepted
     }
 
+    /// The same powers for a program of ours that stands between the payload and the walls, such as an engine for
+    /// modules or a kernel of its own. It is started in the payload's place, with variables of its own, and sees besides
+    /// what it needs of the host, read-only. For backends alone.
+    pub fn carried(&self, command: Command, environment: Vec<(OsString, OsString)>, seen: Vec<Place>) -> Grant {
+        let mut powers = Powers { command, environment, ..self.powers.clone() };
+        let new = seen.into_iter().map(|place| Place { access: Access::Read, ..place });
+        powers.files.places.extend(new);
+        powers.files.ground = Ground::Host;
+        powers.files.places.sort_by(|left, right| left.path.cmp(&right.path));
+        Grant { powers, accepted: self.accepted.clone() }
+    }
+
     /// Whether this wall may be missing altogether.
     pub fn may_miss(&self, wall: Wall) -> bool {
         self.accepted.missing.contains(&wall)
@@ -91,7 +133,7 @@ pub struct Powers {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// Where the program is, as seen from inside.
+    /// Where the program is, as seen from inside; in an image, and for a language, only its name.
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub directory: PathBuf,
@@ -102,6 +144,7 @@ pub struct Command {
 /// The closed list of what can be seen. Paths are absolute, free of links, and the same inside and outside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Files {
+    pub ground: Ground,
     pub places: Vec<Place>,
     /// Links of the host's root that are made again, such as `/bin` to `usr/bin`.
     pub links: Vec<(PathBuf, PathBuf)>,

@@ -36,7 +36,7 @@ pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use exports::{Destination, Export, ExportFormat, Exports};
 pub use finding::{Finding, Inside, Inspected, Severity, Spot};
-pub use grant::{Accepted, Access, Command, Files, Grant, Limits, Origin, Place, Powers, Strength};
+pub use grant::{Accepted, Access, Command, Files, Grant, Ground, GroundKind, Limits, Origin, Place, Powers, Strength};
 pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
 pub use network::{
     AUTHORITIES, AskedAtGate, Asking, Caller, Doors, Endpoint, Gated, Host, HostName, JAVA_AUTHORITIES, NOT_NAMED,

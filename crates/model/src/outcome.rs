@@ -36,6 +36,8 @@ pub struct Finished {
     /// Walls that were not fully held, because the policy or the asker accepts that.
     pub accepted_gaps: Vec<(Wall, Held)>,
     pub backend: String,
+    /// Why this one.
+    pub because: String,
     /// What it changed in its workspaces, if anything.
     pub leftover: Option<Leftover>,
     /// What scanners said of its code before it ran.

@@ -26,7 +26,12 @@ pub struct Request {
     pub limits: Asked,
     /// Walls that may be missing.
     pub accept_gaps: Vec<Wall>,
+    /// Nothing leaves the choice to us.
     pub backend: Option<String>,
+    /// Run in an image, and not on the host's own system.
+    pub image: Option<String>,
+    /// The engine's runtime to run it with.
+    pub runtime: Option<String>,
     /// Files to collect when it has ended: folders or patterns, from each workspace on, or absolute within one.
     pub artifacts: Vec<String>,
     /// Which agent it is for, as it says itself: rules for that name are heard as well.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Agents, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, KeptSandbox,
-    Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets, SetupFailure, Stack, Streams, Strength, Taken,
-    Taking, Trouble, Wording,
+    Action, Agents, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, GroundKind,
+    KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets, SetupFailure, Stack, Streams,
+    Strength, Taken, Taking, Trouble, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -93,7 +93,10 @@ impl Watch for Silence {
 /// A kind of isolation: a grant in, a sandbox out.
 pub trait Backend {
     fn name(&self) -> &'static str;
-    fn strength(&self) -> Strength;
+    /// What its sandboxes stand on.
+    fn ground(&self) -> GroundKind;
+    /// What it would put between this grant's payload and the host's kernel.
+    fn strength(&self, grant: &Grant) -> Strength;
     /// How well each wall would be held for this grant on this host.
     fn assess(&self, grant: &Grant) -> Enforcement;
     /// What `open` would do, step by step. Pure, given what `assess` knows of the host.
@@ -121,6 +124,8 @@ pub trait Sandbox {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     pub backend: String,
+    /// Why this one.
+    pub because: String,
     #[serde(serialize_with = "shown")]
     pub program: PathBuf,
     pub arguments: Vec<String>,

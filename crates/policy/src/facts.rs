@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use model::{Finding, Place, Principal, Reason, WorkspaceMode};
+use model::{Finding, Ground, Place, Principal, Reason, WorkspaceMode};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
@@ -18,6 +18,7 @@ pub struct Facts {
     pub homes: Vec<PathBuf>,
     pub user_name: String,
     pub environment: Vec<(OsString, OsString)>,
+    pub ground: Ground,
     pub system: Vec<Place>,
     pub links: Vec<(PathBuf, PathBuf)>,
     pub toolchains: Vec<Place>,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
 use model::{
-    Accepted, Access, Action, Asked, Command, Context, Envelope, Files, Finding, Grant, Limits, Network, Pending,
-    Place, Powers, Question, Reason, Refusal, Request, Resource, Retry, Ruling, Verdict, Wall,
+    Accepted, Access, Action, Asked, Command, Context, Envelope, Files, Finding, Grant, Ground, Limits, Network,
+    Pending, Place, Powers, Question, Reason, Refusal, Request, Resource, Retry, Ruling, Verdict, Wall,
 };
 
 use crate::credentials;
@@ -177,6 +177,20 @@ fn refusal(reasons: &[Reason]) -> Refusal {
     }
 }
 
+/// On what it would run, where that is not the host's own system.
+fn ground(ground: &Ground) -> Vec<(String, String)> {
+    match ground {
+        Ground::Host => Vec::new(),
+        Ground::Module { interpreter } => {
+            vec![("module".to_owned(), interpreter.clone().unwrap_or_else(|| "the program itself".to_owned()))]
+        }
+        Ground::Image { name, runtime } => {
+            let image = ("image".to_owned(), name.clone().unwrap_or_else(|| "belljar's own".to_owned()));
+            std::iter::once(image).chain(runtime.iter().map(|name| ("runtime".to_owned(), name.clone()))).collect()
+        }
+    }
+}
+
 /// More findings are not shown to a person: the gravest are.
 const MOST_SHOWN: usize = 12;
 
@@ -187,6 +201,7 @@ fn question(request: &Request, policy: &Policy, facts: &Facts, grant: &Grant, re
     let mut shown = vec![("command".to_owned(), command.join(" "))];
     shown.push(("program".to_owned(), text(&facts.program.path)));
     shown.push(("in".to_owned(), text(&facts.start)));
+    shown.extend(ground(&facts.ground));
     for place in &facts.workspaces {
         shown.push(("workspace".to_owned(), text(&place.path)));
     }
@@ -236,6 +251,7 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Resu
         },
         environment: environment(request, policy, facts, gift, &places, &network),
         files: Files {
+            ground: facts.ground.clone(),
             places,
             links: facts.links.clone(),
             hidden,
@@ -433,7 +449,8 @@ fn environment(
         let plain = ENVIRONMENT.iter().any(|known| name == known)
             || name.as_encoded_bytes().starts_with(b"LC_")
             || gift.variables.contains(name);
-        let toolchain = TOOLCHAIN_VARIABLES.iter().any(|known| name == known)
+        let toolchain = facts.ground == Ground::Host
+            && TOOLCHAIN_VARIABLES.iter().any(|known| name == known)
             && (!Path::new(value).is_absolute() || visible(Path::new(value)));
         if plain || toolchain {
             result.push((name.clone(), value.clone()));
@@ -443,7 +460,10 @@ fn environment(
         result.retain(|(known, _)| known != name);
         result.push((name.into(), value.into()));
     };
-    set("PATH", &search_path(facts, places));
+    // In an image its own is known, and a module has no use for one.
+    if facts.ground == Ground::Host {
+        set("PATH", &search_path(facts, places));
+    }
     set("HOME", facts.home.as_os_str());
     set("USER", OsStr::new(&facts.user_name));
     set("LOGNAME", OsStr::new(&facts.user_name));

@@ -15,6 +15,7 @@ fn of(text: &str) -> Policy {
 
 fn facts() -> Facts {
     Facts {
+        ground: model::Ground::Host,
         principal: Principal { user: "user".to_owned(), agent: None },
         workspace_mode: WorkspaceMode::default(),
         directory: "/tmp".into(),

@@ -89,6 +89,10 @@ pub struct Settings {
     artifacts: Vec<String>,
     #[serde(default)]
     network: NetworkAsked,
+    #[serde(default)]
+    image: Option<String>,
+    #[serde(default)]
+    runtime: Option<String>,
 }
 
 impl Settings {
@@ -106,6 +110,8 @@ impl Settings {
             backend: request.backend.clone(),
             artifacts: request.artifacts.clone(),
             network: request.network.clone(),
+            image: request.image.clone(),
+            runtime: request.runtime.clone(),
         }
     }
 
@@ -143,6 +149,8 @@ impl Settings {
             backend: now.backend.clone().or_else(|| self.backend.clone()),
             artifacts: self.artifacts.iter().chain(&now.artifacts).cloned().collect(),
             network: self.network.with(&now.network),
+            image: now.image.clone().or_else(|| self.image.clone()),
+            runtime: now.runtime.clone().or_else(|| self.runtime.clone()),
             // Of whoever asks now, not of whoever made it.
             agent: now.agent.clone(),
             capture: now.capture,

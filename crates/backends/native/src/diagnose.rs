@@ -207,6 +207,7 @@ fn nothing_in_particular() -> Powers {
             terminal: false,
         },
         files: Files {
+            ground: model::Ground::Host,
             places: Vec::new(),
             links: Vec::new(),
             hidden: Vec::new(),

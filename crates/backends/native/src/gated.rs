@@ -159,6 +159,7 @@ fn powers(command: &[&str], network: Network) -> Powers {
             terminal: false,
         },
         files: Files {
+            ground: model::Ground::Host,
             places: vec![place("/etc/ld.so.cache", false), place("/etc/ssl/certs", true), place("/usr", true)],
             links: vec![link("/bin", "usr/bin"), link("/lib", "usr/lib"), link("/lib64", "usr/lib64")],
             hidden: Vec::new(),

@@ -24,6 +24,7 @@ fn powers() -> Powers {
             terminal: false,
         },
         files: Files {
+            ground: model::Ground::Host,
             places: vec![
                 place("/etc/ssl/certs", Access::Read, Origin::System, true),
                 place("/etc/services", Access::Read, Origin::System, false),

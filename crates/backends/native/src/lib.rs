@@ -25,7 +25,8 @@ mod trust;
 use std::cell::OnceCell;
 
 use model::{
-    Backend, BackendReport, Enforcement, Grant, Network, Plan, Sandbox, SetupFailure, Stack, Streams, Strength, Wall,
+    Backend, BackendReport, Enforcement, Grant, GroundKind, Network, Plan, Sandbox, SetupFailure, Stack, Streams,
+    Strength, Wall,
 };
 
 use host::Host;
@@ -83,7 +84,11 @@ impl Native {
 }
 
 impl Backend for Native {
-    fn strength(&self) -> Strength {
+    fn ground(&self) -> GroundKind {
+        GroundKind::Host
+    }
+
+    fn strength(&self, _: &Grant) -> Strength {
         Strength::Namespaces
     }
 
@@ -101,6 +106,7 @@ impl Backend for Native {
         let lossy = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
         Ok(Plan {
             backend: self.name().to_owned(),
+            because: String::new(),
             program: powers.command.program.clone(),
             arguments: powers.command.arguments.iter().map(lossy).collect(),
             directory: powers.command.directory.clone(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use guest::step::{Access as Reach, Landlock, Source, Way};
 use guest::{Step, Trial};
 use model::paths::{self, is_below, is_within};
-use model::{Access, Command, Files, Kept, Limits, Network, Origin, Place, Powers, Stack, Wall};
+use model::{Access, Command, Files, Ground, Kept, Limits, Network, Origin, Place, Powers, Stack, Wall};
 use sys::filter;
 use sys::identity::Mapping;
 use sys::limits::Limit;
@@ -62,6 +62,8 @@ pub enum Unplannable {
     NoLayer(PathBuf),
     #[error("the gate's own `{}` would be hidden by a folder that is granted", .0.display())]
     Covered(PathBuf),
+    #[error("it is to run in an image or as a module, which namespaces alone do not give")]
+    NotOnTheHost,
     #[error("without user namespaces, nothing leads what goes out to the gate")]
     NoGate,
     #[error("changes to `{}` can't be kept apart without user namespaces", .0.display())]
@@ -74,6 +76,7 @@ impl Unplannable {
             Unplannable::ZeroByte(_) => "rename it",
             Unplannable::NoLayer(_) => "please report this",
             Unplannable::Covered(_) => "grant only what is needed of that folder",
+            Unplannable::NotOnTheHost => "choose another backend with `--backend`",
             Unplannable::NoGate => "see `belljar doctor`; or run it without a network (`--no-net`)",
             Unplannable::NoNamespaces(_) => {
                 "see `belljar doctor`; or let the command only read it (`--workspace-mode readonly`) or change it for good (`--workspace-mode direct`)"
@@ -103,6 +106,9 @@ pub fn plan(
     host: &Host,
     mode: Mode,
 ) -> Result<Blueprint, Unplannable> {
+    if powers.files.ground != Ground::Host {
+        return Err(Unplannable::NotOnTheHost);
+    }
     match mode {
         Mode::Full => full(powers, stacks, trust, host),
         Mode::Reduced => reduced(powers, host),
@@ -321,7 +327,7 @@ fn root(
     host: &Host,
 ) -> Result<Vec<Tree>, Unplannable> {
     let Inside { terminal, gated, trust, inner } = *inside;
-    let Files { places, links, hidden, home, user_name } = files;
+    let Files { ground: _, places, links, hidden, home, user_name } = files;
     let mut skeleton = Skeleton::default();
     let covered = |path: &Path| places.iter().any(|place| place.folder && is_below(path, &place.path));
     let exists = |path: &Path| places.iter().any(|place| is_within(path, &place.path));

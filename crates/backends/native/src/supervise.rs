@@ -126,6 +126,7 @@ impl model::Sandbox for Supervised {
             alerts: Vec::new(),
             gathered: None,
             backend: backend.to_owned(),
+            because: String::new(),
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
         }))
     }

@@ -112,6 +112,7 @@ fn an_absolute_pattern_means_the_workspace_it_is_in_and_no_neighbour() {
 fn what_is_in_a_writable_place_and_not_for_the_run_is_excepted() {
     let place = |path: &str, access, origin| Place { path: path.into(), access, folder: true, origin, owner: (7, 7) };
     let files = Files {
+        ground: model::Ground::Host,
         places: vec![
             place("/w", Access::Write, Origin::Workspace),
             place("/w/read", Access::Read, Origin::Asked),

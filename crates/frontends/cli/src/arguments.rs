@@ -238,13 +238,29 @@ fn with_request(command: Command) -> Command {
                 .value_parser(value_parser!(Wall))
                 .value_name("WALL")
                 .action(ArgAction::Append)
-                .help("Run even if this wall can't be held here; the result says so"),
+                .help("Run even if this wall can't be held here; the result says so")
+                .help_heading("Isolation"),
         )
         .arg(
             Arg::new("backend")
                 .long("backend")
                 .value_name("NAME")
-                .help("Isolate by this means [default: the strongest]"),
+                .help("Isolate by this means: auto, native, wasm, gvisor or container [default: auto]")
+                .help_heading("Isolation"),
+        )
+        .arg(
+            Arg::new("image")
+                .long("image")
+                .value_name("IMAGE")
+                .help("Run in this image of a container engine, instead of on the host's own programs")
+                .help_heading("Isolation"),
+        )
+        .arg(
+            Arg::new("runtime")
+                .long("runtime")
+                .value_name("NAME")
+                .help("Let the container engine use this runtime, such as runsc or kata")
+                .help_heading("Isolation"),
         )
         .arg(agent())
 }
@@ -494,7 +510,9 @@ pub fn request(matches: &ArgMatches) -> Request {
             output: matches.get_one("output").copied(),
         },
         accept_gaps: matches.get_many::<Wall>("accept-gap").into_iter().flatten().copied().collect(),
-        backend: matches.get_one::<String>("backend").cloned(),
+        backend: matches.get_one::<String>("backend").filter(|name| *name != "auto").cloned(),
+        image: matches.get_one::<String>("image").cloned(),
+        runtime: matches.get_one::<String>("runtime").cloned(),
         artifacts: matches.get_many::<String>("artifact").into_iter().flatten().cloned().collect(),
         agent: matches.get_one::<String>("agent").cloned(),
         capture: matches.try_get_one::<u64>("capture").ok().flatten().copied(),

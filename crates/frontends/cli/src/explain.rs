@@ -26,7 +26,7 @@ pub fn explain(matches: &ArgMatches, service: &dyn Service) -> u8 {
 }
 
 pub fn lines(plan: &Plan) -> Vec<String> {
-    let mut lines = vec![format!("backend  {}", plan.backend)];
+    let mut lines = vec![format!("backend  {} ({})", plan.backend, plan.because)];
     lines.extend(plan.steps.iter().map(|step| format!("{:<8} {}", step.by, step.does)));
     lines.extend([String::new(), "environment".to_owned()]);
     lines.extend(plan.environment.iter().map(|variable| format!("  {}", variable.escape_debug())));

@@ -43,6 +43,8 @@ pub struct ResultObject<'a> {
     #[serde(skip_serializing_if = "<[Unguarded]>::is_empty")]
     unguarded: &'a [Unguarded],
     backend: Option<&'a str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    backend_because: &'a str,
     enforcement: Option<&'a Enforcement>,
     accepted_gaps: Vec<&'static str>,
     /// What it changed in its workspaces, and in which sandbox that is kept.
@@ -118,6 +120,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         captured: None,
         unguarded: &[],
         backend: None,
+        backend_because: "",
         enforcement: None,
         accepted_gaps: Vec::new(),
         changes: None,
@@ -146,6 +149,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.captured = finished.captured.as_ref();
             object.unguarded = &finished.unguarded;
             object.backend = Some(&finished.backend);
+            object.backend_because = &finished.because;
             object.enforcement = Some(&finished.enforcement);
             object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();
             object.changes = finished.leftover.as_ref();
