@@ -6,7 +6,7 @@ use model::{
 };
 
 use crate::ground;
-use crate::judge::Admitted;
+use crate::judge::{Admitted, usage};
 use crate::record::Record;
 use crate::refused;
 
@@ -30,7 +30,8 @@ pub fn choose<'a>(backends: &'a [Box<dyn Backend>], request: &Request, grant: &G
     let fit = backends.iter().map(AsRef::as_ref).filter(|backend| backend.ground() == ground && strong(*backend));
     let fit: Vec<&dyn Backend> = fit.collect();
     let Some(first) = fit.first() else {
-        return Err(too_weak("which no backend here gives", grant));
+        let on_this_ground = backends.iter().any(|backend| backend.ground() == ground);
+        return Err(if on_this_ground { too_weak("which no backend here gives", grant) } else { nowhere(ground) });
     };
     // The first that holds all of it; where none does, the first says what it lacks.
     let holds = |backend: &&&dyn Backend| backend.assess(grant).gaps(grant.accepted()).next().is_none();
@@ -45,6 +46,15 @@ pub fn choose<'a>(backends: &'a [Box<dyn Backend>], request: &Request, grant: &G
         false => what.to_owned(),
     };
     Ok(Choice { backend: *backend, because })
+}
+
+fn nowhere(ground: GroundKind) -> Outcome {
+    let what = match ground {
+        GroundKind::Host => "programs of this host",
+        GroundKind::Image => "images",
+        GroundKind::Module => "WebAssembly modules",
+    };
+    usage(format!("this belljar has no backend that runs {what}"), "see `belljar doctor` for those that it has")
 }
 
 fn too_weak(who: &str, grant: &Grant) -> Outcome {
