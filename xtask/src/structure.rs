@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/export", &["belljar-model"]),
     ("crates/egress", &["belljar-model"]),
     ("crates/monitor", &["belljar-model"]),
+    ("crates/comparison", &["belljar-model"]),
     ("crates/vault", &["belljar-model", "belljar-sys"]),
     ("crates/sys", &[]),
     ("crates/guest", &["belljar-sys"]),

@@ -30,6 +30,9 @@ fn main() -> ExitCode {
         languages: languages(),
         watch: Box::new(cli::Terminal::default()),
         person: Some(Box::new(cli::Prompt)),
+        comparisons: Box::new(comparison::Bench {
+            belljar: std::env::current_exe().unwrap_or_else(|_| "belljar".into()),
+        }),
         version,
     });
     ExitCode::from(cli::answer(std::env::args_os(), &engine, version))

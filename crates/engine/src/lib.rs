@@ -38,8 +38,9 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use model::{
-    Agents, Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
-    RuleLanguage, Sandboxes, Scans, Secrets, Service, Watch,
+    Agents, Backend, Benchmark, BenchmarkWish, Benchmarks, Candidate, Diagnosis, Examiner, Exports, Feature, Outcome,
+    Person, Plan, Policies, Records, Refusal, Request, RuleLanguage, Sandboxes, Scans, Secrets, Service, Trouble,
+    Watch,
 };
 use workspace::Workspaces;
 
@@ -59,6 +60,7 @@ pub struct Engine {
     languages: Vec<Box<dyn RuleLanguage>>,
     watch: Rc<dyn Watch>,
     person: Option<Box<dyn Person>>,
+    comparisons: Box<dyn Benchmarks>,
     /// Looks into what a run made before it is released.
     examiner: Box<dyn Examiner>,
     version: &'static str,
@@ -74,17 +76,31 @@ pub struct Parts {
     pub watch: Box<dyn Watch>,
     /// Who can be asked here and now.
     pub person: Option<Box<dyn Person>>,
+    /// Measures backends beside each other.
+    pub comparisons: Box<dyn Benchmarks>,
     pub version: &'static str,
 }
 
 impl Engine {
     pub fn new(parts: Parts) -> Engine {
-        let Parts { backends, languages, watch, person, version } = parts;
+        let Parts { backends, languages, watch, person, comparisons, version } = parts;
         let watch: Rc<dyn Watch> = Rc::from(watch);
         let workspaces = Workspaces::of_the_user(Box::new(watch.clone()));
         let examiner = Box::new(examine::Scanners);
         let (approvals, ledger, vault) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Engine { backends, languages, watch, workspaces, approvals, ledger, vault, person, examiner, version }
+        Engine {
+            backends,
+            languages,
+            watch,
+            workspaces,
+            approvals,
+            ledger,
+            vault,
+            person,
+            comparisons,
+            examiner,
+            version,
+        }
     }
 }
 
@@ -141,6 +157,27 @@ impl Service for Engine {
 
     fn agents(&self) -> &dyn Agents {
         self
+    }
+
+    fn compare(&self, wish: &BenchmarkWish) -> Result<Benchmark, Trouble> {
+        let candidate = |backend: &dyn Backend| {
+            let report = backend.diagnose();
+            let missing = report.features.iter().find(|feature| !feature.works);
+            let why = || {
+                missing.map_or_else(
+                    || "see `belljar doctor`".to_owned(),
+                    |feature| format!("{}: {}", feature.what, feature.detail),
+                )
+            };
+            let unusable = (!report.usable).then(why);
+            Candidate { name: backend.name().to_owned(), ground: backend.ground(), unusable }
+        };
+        let candidates = self.backends.iter().map(|backend| candidate(backend.as_ref())).collect();
+        self.comparisons.compare(&BenchmarkWish { candidates, ..wish.clone() }, &*self.watch)
+    }
+
+    fn chart(&self, comparison: &Benchmark) -> String {
+        self.comparisons.chart(comparison)
     }
 
     fn secrets(&self) -> &dyn Secrets {

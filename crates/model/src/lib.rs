@@ -6,6 +6,7 @@
 pub mod agents;
 mod approvals;
 mod artifact;
+mod comparison;
 mod enforcement;
 mod envelope;
 mod exports;
@@ -32,6 +33,7 @@ pub use approvals::{
     Person, Standing,
 };
 pub use artifact::{Artifact, Artifacts, Examined, Examiner, Fate, Gathered, ReleaseGate, UNKNOWN_KIND, Withheld};
+pub use comparison::{Benchmark, BenchmarkWish, Benchmarks, Candidate, Compared, Spread, Tried};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use exports::{Destination, Export, ExportFormat, Exports};

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Agents, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, GroundKind,
-    KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets, SetupFailure, Stack, Streams,
-    Strength, Taken, Taking, Trouble, Wording,
+    Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Changes, Collected, Enforcement, Envelope, Exports,
+    Grant, GroundKind, KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets, SetupFailure,
+    Stack, Streams, Strength, Taken, Taking, Trouble, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -32,6 +32,9 @@ pub trait Service {
     fn exports(&self) -> &dyn Exports;
     /// Who runs what, and what the monitor says of them.
     fn agents(&self) -> &dyn Agents;
+    /// Backends beside each other, measured here and now. Which there are is known to it.
+    fn compare(&self, wish: &BenchmarkWish) -> Result<Benchmark, Trouble>;
+    fn chart(&self, comparison: &Benchmark) -> String;
     /// What the user keeps for requests that need it.
     fn secrets(&self) -> &dyn Secrets;
 }

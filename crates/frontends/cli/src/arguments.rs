@@ -104,11 +104,61 @@ pub fn command(version: &'static str) -> Command {
                 .after_help("Exits with 0 if a backend is usable, 1 if none is.")
                 .arg(json("Print the report as one JSON object")),
         )
+        .subcommand(bench())
         .subcommand(
             Command::new("completions")
                 .about("Print a completion script for a shell")
                 .arg(Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell))),
         )
+}
+
+fn bench() -> Command {
+    Command::new("bench")
+        .about("Measure backends beside each other: start, memory, files, calls, and which programs run in them")
+        .after_help(
+            "Each is started as you would start it, many times and in turn, with state of its own: nothing of yours is \
+             read or written. Compare the rows of one run with each other; another machine, or a busy one, has other numbers.",
+        )
+        .arg(
+            Arg::new("backends")
+                .long("backends")
+                .value_name("NAMES")
+                .value_delimiter(',')
+                .action(ArgAction::Append)
+                .help("Only these, such as native,wasm [default: all that can be used here]"),
+        )
+        .arg(
+            Arg::new("lang")
+                .long("lang")
+                .value_name("LANGUAGE")
+                .value_parser(["python", "javascript"])
+                .help("Start this language's interpreter, instead of a program that does nothing"),
+        )
+        .arg(
+            Arg::new("rounds")
+                .long("rounds")
+                .value_name("NUMBER")
+                .value_parser(value_parser!(u64).range(1..=10_000))
+                .default_value("20")
+                .help("How often each is started"),
+        )
+        .arg(
+            Arg::new("longest")
+                .long("longest")
+                .value_name("TIME")
+                .value_parser(units::duration)
+                .default_value("3m")
+                .help("Begin nothing new after this"),
+        )
+        .arg(Arg::new("image").long("image").value_name("IMAGE").help("For backends that run images: run this one"))
+        .arg(
+            Arg::new("chart")
+                .long("chart")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Draw it into this SVG file as well"),
+        )
+        .arg(json("Print everything that was measured, with all samples, as one JSON object"))
 }
 
 fn top(version: &'static str) -> Command {

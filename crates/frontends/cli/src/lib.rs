@@ -5,6 +5,7 @@ mod apply;
 mod approve;
 mod arguments;
 mod artifacts;
+mod bench;
 mod check;
 mod diff;
 mod doctor;
@@ -85,6 +86,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("policy", matches)) => policy::policy(matches, service.policies()),
         Some(("scan", matches)) => scan::scan(matches, service.scans()),
         Some(("doctor", matches)) => doctor::doctor(matches, service),
+        Some(("bench", matches)) => bench::bench(matches, service),
         Some(("diff", matches)) => diff::diff(matches, service.sandboxes()),
         Some(("apply", matches)) => apply::apply(matches, service.sandboxes()),
         Some(("approve", matches)) => approve::approve(matches, service.approvals()),

@@ -1,0 +1,2 @@
+;; Starts and ends.
+(module (memory (export "memory") 1) (func (export "_start")))
