@@ -35,17 +35,17 @@ impl Contestant {
         }
     }
 
-    /// Ready to be started: in the workspace of the field, and with state of its own.
-    pub fn command(&self, field: &Field, words: &[OsString]) -> Command {
+    /// Ready to be started: in a workspace and with state that are nobody else's.
+    pub fn command(&self, field: &Field, words: &[OsString]) -> std::io::Result<Command> {
         let mut all = self.before.iter().chain(words);
         let mut command = match self.peer {
             true => Command::new(all.next().cloned().unwrap_or_default()),
             false => Command::new(&field.belljar),
         };
-        command.args(all).current_dir(field.folder.join("work"));
+        command.args(all).current_dir(field.workspace()?);
         command.env("XDG_STATE_HOME", field.folder.join("state")).env("XDG_CACHE_HOME", field.folder.join("cache"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command
+        Ok(command)
     }
 }
 

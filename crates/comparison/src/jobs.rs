@@ -33,8 +33,7 @@ impl Jobs {
                 });
             }
         };
-        // In the workspace, so that they can be seen wherever they are to run.
-        let modules = folder.join("work");
+        let modules = folder.join("modules");
         for (name, text) in MODULES {
             std::fs::write(modules.join(name), text).map_err(|error| Trouble {
                 message: format!("cannot write `{}`: {error}", modules.join(name).display()),

@@ -9,6 +9,7 @@ mod measure;
 mod scores;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use model::{Benchmark, BenchmarkWish, Benchmarks, Candidate, Compared, Spread, Tried, Trouble, Watch};
@@ -64,6 +65,8 @@ impl Benchmarks for Bench {
 pub struct Field {
     pub belljar: PathBuf,
     pub folder: PathBuf,
+    /// Each run gets a workspace that nobody worked in before.
+    used: AtomicUsize,
 }
 
 impl Field {
@@ -71,13 +74,20 @@ impl Field {
         let name = format!("belljar-bench-{}", std::process::id());
         let folder = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from).join(name);
         let made = std::fs::create_dir(&folder).and_then(|()| {
-            ["work", "state", "cache"].iter().try_for_each(|part| std::fs::create_dir(folder.join(part)))
+            ["work", "state", "cache", "modules"].iter().try_for_each(|part| std::fs::create_dir(folder.join(part)))
         });
         made.map_err(|error| Trouble {
             message: format!("cannot make `{}`: {error}", folder.display()),
             fix: "choose a folder that can be written to with TMPDIR".to_owned(),
         })?;
-        Ok(Field { belljar: belljar.to_owned(), folder })
+        Ok(Field { belljar: belljar.to_owned(), folder, used: AtomicUsize::new(0) })
+    }
+
+    pub fn workspace(&self) -> std::io::Result<PathBuf> {
+        let number = self.used.fetch_add(1, Ordering::Relaxed);
+        let folder = self.folder.join("work").join(number.to_string());
+        std::fs::create_dir(&folder)?;
+        Ok(folder)
     }
 
     fn remove(&self) -> Result<(), Trouble> {

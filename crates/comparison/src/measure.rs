@@ -17,7 +17,7 @@ const BUSY: Duration = Duration::from_millis(1500);
 
 /// Milliseconds from start to end; or why it did not work.
 pub fn once(field: &Field, way: &Contestant, words: &[OsString]) -> Result<f64, String> {
-    let mut command = way.command(field, words);
+    let mut command = way.command(field, words).map_err(|error| format!("no workspace could be made: {error}"))?;
     command.stderr(Stdio::piped());
     let began = Instant::now();
     let output = command.output().map_err(|error| format!("cannot be started: {error}"))?;
@@ -64,8 +64,9 @@ pub fn memory(field: &Field, way: &Contestant, words: &[OsString]) -> Option<u64
     let mut waiting: Vec<Child> = Vec::new();
     let mut all_here = true;
     for _ in 0..WAITING {
-        let mut command = way.command(field, words);
-        let Ok(mut child) = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+        let command = way.command(field, words);
+        let child = command.and_then(|mut command| command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn());
+        let Ok(mut child) = child else {
             all_here = false;
             break;
         };
@@ -102,8 +103,9 @@ pub fn program(field: &Field, way: &Contestant, program: &Program) -> String {
     let Some(words) = program.words(way.ground) else {
         return "not for modules".to_owned();
     };
-    let mut command = way.command(field, &words);
-    let output = match command.stdout(Stdio::piped()).stderr(Stdio::piped()).output() {
+    let command = way.command(field, &words);
+    let output = command.and_then(|mut command| command.stdout(Stdio::piped()).stderr(Stdio::piped()).output());
+    let output = match output {
         Ok(output) => output,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return corpus::NOT_THERE.to_owned(),
         Err(error) => return format!("cannot be started: {error}"),
