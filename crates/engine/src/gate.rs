@@ -192,6 +192,7 @@ fn attend(
             reader: Some(reader),
             visits,
             dialer,
+            heeds_signals: false,
         };
         let end = wire.try_clone()?;
         egress::serve_gate(settings, doors, end).map(Some).map_err(io::Error::other)

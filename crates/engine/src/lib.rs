@@ -11,6 +11,7 @@ mod door;
 mod enclose;
 mod examine;
 mod exports;
+mod forward;
 mod gate;
 mod inspect;
 mod judge;
@@ -38,7 +39,7 @@ use std::rc::Rc;
 
 use model::{
     Agents, Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
-    RuleLanguage, Sandboxes, Scans, Secrets, Service, Watch,
+    RuleLanguage, Sandboxes, Scans, Secrets, Service, Visits, Watch,
 };
 use workspace::Workspaces;
 
@@ -142,6 +143,10 @@ impl Service for Engine {
     }
 
     fn secrets(&self) -> &dyn Secrets {
+        self
+    }
+
+    fn visits(&self) -> &dyn Visits {
         self
     }
 }

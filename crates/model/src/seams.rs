@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     Action, Agents, Approvals, Artifacts, Changes, Collected, Enforcement, Envelope, Exports, Grant, KeptSandbox,
     Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets, SetupFailure, Stack, Streams, Strength, Taken,
-    Taking, Trouble, Wording,
+    Taking, Trouble, Visits, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -34,6 +34,8 @@ pub trait Service {
     fn agents(&self) -> &dyn Agents;
     /// What the user keeps for requests that need it.
     fn secrets(&self) -> &dyn Secrets;
+    /// Servers inside runs that go on.
+    fn visits(&self) -> &dyn Visits;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.

@@ -12,6 +12,7 @@ mod clients_programs;
 mod clients_raw;
 #[path = "../policy/desk.rs"]
 mod desk;
+mod forwarded;
 mod held;
 mod needing;
 mod outside;
@@ -27,6 +28,7 @@ fn main() {
     let all = [
         clients::ALL,
         held::ALL,
+        forwarded::ALL,
         outside::ALL,
         secret::ALL,
         watched::ALL,
