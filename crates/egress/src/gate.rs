@@ -71,6 +71,8 @@ pub struct GateSettings {
     pub visits: Vec<(Published, std::net::TcpListener)>,
     /// Somebody in the sandbox's network who connects there for us.
     pub dialer: Option<OwnedFd>,
+    /// Ends when somebody interrupts it, too. Else what a terminal sends is for others.
+    pub heeds_signals: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +214,7 @@ fn make_room_for_descriptors() {
 }
 
 async fn run(settings: GateSettings, doors: Doors, end: OwnedFd, around: Around) -> io::Result<Rc<Gate>> {
-    let GateSettings { porter, gated, first, limits, reader, visits, dialer } = settings;
+    let GateSettings { porter, gated, first, limits, reader, visits, dialer, heeds_signals } = settings;
     let Doors { streams, names, long_names } = doors;
     let gate = Rc::new(Gate {
         session: Rc::new(Session::new(porter)),
@@ -247,7 +249,19 @@ async fn run(settings: GateSettings, doors: Doors, end: OwnedFd, around: Around)
     }
     rustix::io::ioctl_fionbio(&end, true)?;
     // Readable, hung up or broken: either way nobody needs us any more.
-    drop(Receiver::from_owned_fd_unchecked(end)?.readable().await);
+    let end = Receiver::from_owned_fd_unchecked(end)?;
+    if heeds_signals {
+        let [mut hung, mut stopped, mut told] =
+            [signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?];
+        tokio::select! {
+            _ = end.readable() => {}
+            _ = hung.recv() => {}
+            _ = stopped.recv() => {}
+            _ = told.recv() => {}
+        }
+    } else {
+        drop(end.readable().await);
+    }
     Ok(gate)
 }
 

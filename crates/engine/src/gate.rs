@@ -4,6 +4,7 @@
 //! send while we hold their limits. It has our memory as it was, so it knows the policy; it dies with us; and if it dies
 //! first, nothing goes out any more.
 
+mod news;
 mod porter;
 
 use std::cell::RefCell;
@@ -20,6 +21,7 @@ use model::{
 use sys::process::{Alone, Forked, Namespaces};
 use sys::{descriptors, process, signals};
 
+pub use news::News;
 pub use porter::{Doorkeeper, Shared};
 
 /// A gate that waits for its sandbox, or serves it.
@@ -27,6 +29,7 @@ pub struct Gate {
     link: Rc<Link>,
     files: Vec<(PathBuf, Vec<u8>)>,
     published: bool,
+    news: Option<News>,
 }
 
 /// Our end of it.
@@ -52,7 +55,7 @@ const LONGEST_REPORT: usize = 160 << 10;
 impl Gate {
     /// Forks it, with everything that can fail in a way that a person can mend done before.
     pub fn begin(plan: Plan) -> Result<Gate, Outcome> {
-        let Plan { gated, keeper, secrets, java } = plan;
+        let Plan { gated, mut keeper, secrets, java } = plan;
         let visits = listen(&gated.published)?;
         let authority = if gated.reads { Some(Authority::new().map_err(not_begun)?) } else { None };
         let files = match &authority {
@@ -61,17 +64,24 @@ impl Gate {
         };
         let published = !visits.is_empty();
         let (ours, theirs) = descriptors::wire().map_err(not_begun)?;
+        let (teller, news) = news::pair().map_err(not_begun)?;
+        keeper.news = Some(teller);
         let alone = Alone::prove().map_err(not_begun)?;
         match process::fork_into(alone, Namespaces::NONE, None).map_err(not_begun)? {
             Forked::Child => {
-                drop(ours);
+                drop((ours, news));
                 attend(theirs, gated, keeper, authority, secrets, visits)
             }
             Forked::Parent { pid, .. } => {
                 let link = Rc::new(Link { pid, wire: ours, said: RefCell::default() });
-                Ok(Gate { link, files, published })
+                Ok(Gate { link, files, published, news: Some(news) })
             }
         }
+    }
+
+    /// What it tells while it serves: for one who listens.
+    pub fn news(&mut self) -> Option<News> {
+        self.news.take()
     }
 
     /// To hear of it when it has ended.
@@ -182,6 +192,7 @@ fn attend(
             reader: Some(reader),
             visits,
             dialer,
+            heeds_signals: false,
         };
         let end = wire.try_clone()?;
         egress::serve_gate(settings, doors, end).map(Some).map_err(io::Error::other)

@@ -77,8 +77,11 @@ impl Admitted {
             terms: Terms { timeout, approvers, always },
             revision: loaded.policy.revision.clone(),
             watch: watch.clone(),
+            news: None,
         };
-        Gate::begin(Plan { gated: gated.clone(), keeper, secrets, java: facts.java }).map(Some)
+        let mut gate = Gate::begin(Plan { gated: gated.clone(), keeper, secrets, java: facts.java })?;
+        record.hears(gate.news());
+        Ok(Some(gate))
     }
 
     /// What went out, once the sandbox has ended.

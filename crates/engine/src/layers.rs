@@ -67,6 +67,7 @@ fn over_layers(
         Ok(run) => run,
         Err(trouble) => return not_set_up(trouble),
     };
+    record.is_over(&run.record().id);
     match enclose::in_the_fittest(backends, request, admitted, &run.stacks(), record) {
         Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
         Err(outcome) => {
@@ -81,6 +82,7 @@ fn over_layers(
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };
+            record.is_over(&run.record().id);
             match enclose::in_the_fittest(backends, request, admitted, &run.stacks(), record) {
                 Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {

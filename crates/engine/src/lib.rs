@@ -11,6 +11,7 @@ mod door;
 mod enclose;
 mod examine;
 mod exports;
+mod forward;
 mod gate;
 mod ground;
 mod inspect;
@@ -40,7 +41,7 @@ use std::rc::Rc;
 use model::{
     Agents, Backend, Benchmark, BenchmarkWish, Benchmarks, Candidate, Diagnosis, Examiner, Exports, Feature, Outcome,
     Person, Plan, Policies, Records, Refusal, Request, RuleLanguage, Sandboxes, Scans, Secrets, Service, Trouble,
-    Watch,
+    Visits, Watch,
 };
 use workspace::Workspaces;
 
@@ -181,6 +182,10 @@ impl Service for Engine {
     }
 
     fn secrets(&self) -> &dyn Secrets {
+        self
+    }
+
+    fn visits(&self) -> &dyn Visits {
         self
     }
 }

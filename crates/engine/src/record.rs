@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::Engine;
 use crate::digests::Digests;
 use crate::enclose::Choice;
+use crate::forward;
 use crate::judge::usage;
 use crate::monitor::Monitoring;
 use crate::rail::{RECEIPT, Rail};
@@ -45,6 +46,8 @@ pub struct Record<'a> {
     receipt: RefCell<receipt::Known>,
     /// What is wanted was said.
     was_asked: Cell<bool>,
+    /// Whose layers it runs over, if any.
+    sandbox: RefCell<Option<String>>,
     /// Whoever watches over it, from when it is known who asks.
     pub monitoring: RefCell<Option<Rc<Monitoring>>>,
     output: Digests,
@@ -92,6 +95,7 @@ impl Engine {
             receipt: RefCell::default(),
             output: Digests::default(),
             was_asked: Cell::default(),
+            sandbox: RefCell::default(),
             monitoring: RefCell::default(),
         }
     }
@@ -197,6 +201,11 @@ impl Record<'_> {
         }
     }
 
+    /// Runs over the layers of this sandbox.
+    pub fn is_over(&self, sandbox: &str) {
+        self.sandbox.replace(Some(sandbox.to_owned()));
+    }
+
     /// Everything that was said so far is in the record before a sandbox is opened.
     pub fn opening(&self, choice: &Choice<'_>, enforcement: &Enforcement, direct: bool) -> Result<(), Outcome> {
         let walls: serde_json::Map<String, Value> = enforcement
@@ -211,11 +220,13 @@ impl Record<'_> {
                 (holding.wall.name().to_owned(), held)
             })
             .collect();
-        self.rail.say(
-            "sandbox.opening",
-            false,
-            json!({"backend": choice.backend.name(), "because": choice.because, "walls": walls}),
-        );
+        let mut data = json!({
+            "backend": choice.backend.name(), "because": choice.because, "walls": walls, "process": forward::whereabouts()
+        });
+        if let Some(sandbox) = self.sandbox.borrow().as_deref() {
+            data["sandbox"] = sandbox.into();
+        }
+        self.rail.say("sandbox.opening", false, data);
         // What is written to real files can't be undone: the record of it outlives the machine.
         self.write(Durable { on_disk: direct, ..Durable::default() })
     }

@@ -49,7 +49,10 @@ impl Sandboxes for Engine {
     }
 
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble> {
-        self.workspaces.list()
+        let mut list = self.workspaces.list()?;
+        // From the record; without it, what is kept is listed all the same.
+        list.extend(self.going_without_layers().unwrap_or_default());
+        Ok(list)
     }
 
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble> {

@@ -26,6 +26,7 @@ mod seams;
 mod secrets;
 pub mod units;
 mod verdict;
+mod visits;
 mod workspace;
 
 pub use approvals::{
@@ -65,6 +66,7 @@ pub use secrets::{
     is_secret_name, is_variable, secret_host,
 };
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
+pub use visits::{Hears, Led, Visits};
 pub use workspace::{
     Apart, Change, ChangeKind, Changes, Collected, Crossing, Deed, Favor, Gatekeeper, Kept, KeptSandbox, Leftover,
     Manifest, OpenGate, Proposed, Removed, Shown, Snapshot, Stack, Taken, Taking, Tally, Thing, ThingKind, Trouble,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Changes, Collected, Enforcement, Envelope, Exports,
     Grant, GroundKind, KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets, SetupFailure,
-    Stack, Streams, Strength, Taken, Taking, Trouble, Wording,
+    Stack, Streams, Strength, Taken, Taking, Trouble, Visits, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -37,6 +37,8 @@ pub trait Service {
     fn chart(&self, comparison: &Benchmark) -> String;
     /// What the user keeps for requests that need it.
     fn secrets(&self) -> &dyn Secrets;
+    /// Servers inside runs that go on.
+    fn visits(&self) -> &dyn Visits;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.

@@ -61,6 +61,14 @@ pub enum Observation<'a> {
     },
 }
 
+/// Whether it says anything to whoever watches a run: what tells the others apart need not be told at all.
+pub fn is_telling(observation: &Observation<'_>) -> bool {
+    match observation {
+        Observation::Connected { host, port } => miners::pool(host, *port).is_some(),
+        Observation::Asked | Observation::Refused { .. } | Observation::Ended(_) => true,
+    }
+}
+
 /// What one run came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ended<'a> {

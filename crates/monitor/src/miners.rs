@@ -1,6 +1,8 @@
 //! How programs that mine are known by what they are called and told. Names are easily changed, so this finds the careless
 //! at once; for others there is the load that they can't hide.
 
+use std::net::IpAddr;
+
 /// What was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sign {
@@ -77,11 +79,31 @@ pub fn pool(host: &str, port: u16) -> Option<Sign> {
     if let Some(name) = POOLS.iter().find(|name| host.contains(*name)) {
         return Some(Sign::Hint(format!("`{}` is a mining pool", name.trim_end_matches('.'))));
     }
-    let near = ["localhost", "127.", "0.0.0.0", "[::1]", "::1", "10.", "192.168."];
-    let is_host =
-        host.contains('.') && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter));
-    (PORTS.contains(&port) && is_host && !near.iter().any(|name| host.starts_with(name)))
-        .then(|| Sign::Hint(format!("port {port} is one that mining pools use")))
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
+    let is_far = match bare.parse() {
+        Ok(address) => !is_near(address),
+        Err(_) => {
+            host.contains('.')
+                && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter))
+                && !host.ends_with(".localhost")
+        }
+    };
+    (PORTS.contains(&port) && is_far).then(|| Sign::Hint(format!("port {port} is one that mining pools use")))
+}
+
+/// Of this machine, or of the network around it: no pool is there.
+fn is_near(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            address.is_loopback() || address.is_private() || address.is_unspecified() || address.is_link_local()
+        }
+        IpAddr::V6(address) => {
+            address.is_loopback()
+                || address.is_unspecified()
+                || address.is_unique_local()
+                || address.is_unicast_link_local()
+        }
+    }
 }
 
 fn base(path: &str) -> String {
@@ -136,6 +158,12 @@ mod tests {
     fn a_port_is_a_hint_and_no_more() {
         assert!(matches!(of("./a pool.example.org:3333"), Some(Sign::Hint(_))));
         assert!(matches!(pool("xmr.nanopool.org", 443), Some(Sign::Hint(_))));
+        assert!(matches!(pool("2606:4700::1111", 3333), Some(Sign::Hint(_))));
+        assert!(matches!(pool("203.0.113.9", 14444), Some(Sign::Hint(_))));
+        for near in ["127.0.0.1", "::1", "[::1]", "::ffff:10.1.2.3", "172.16.0.9", "fd00::1", "fe80::1", "a.localhost"]
+        {
+            assert_eq!(pool(near, 3333), None, "{near}");
+        }
         for line in ["npm run dev localhost:3333", "psql 10.0.0.1:4444", "./a example.org:443", "node inspect:9999"] {
             assert_eq!(of(line), None, "{line}");
         }

@@ -88,20 +88,25 @@ impl<P: Borrow<Policy>> GateRules<P> {
         }
     }
 
-    /// Whether a connection may lead to an address that is not everybody's. Only who wrote the address, or a block around it,
-    /// has allowed that; by a name, nobody has.
+    /// Whether a connection may lead to an address that is not everybody's. Only who wrote the address, or a block that means
+    /// it, has allowed that; by a name, or by a block that has all kinds of addresses, nobody has.
     pub fn leads_to(&self, to: &Endpoint, address: IpAddr) -> Judgement {
         let to = Endpoint { host: Host::Address(address.to_canonical()), port: to.port };
         let envelope = self.envelope(Action::Connect, of_endpoint(&to));
         // Not as an opening: what is only for some requests is for requests to that address, and this one is to a name.
-        self.decide(&to, &Part::of(&envelope, None), |gate| {
-            let mut told = gate.silence(&to);
-            for reason in &mut told.reasons {
-                reason.rule = model::NOT_NAMED.to_owned();
-                reason.why = format!("`{}` is no public address, and only who names it can grant it", to.host);
-            }
-            told
-        })
+        self.decide_where(
+            &to,
+            &Part::of(&envelope, None),
+            |pattern| pattern.means(address),
+            |gate| {
+                let mut told = gate.silence(&to);
+                for reason in &mut told.reasons {
+                    reason.rule = model::NOT_NAMED.to_owned();
+                    reason.why = format!("`{}` is no public address, and only who names it can grant it", to.host);
+                }
+                told
+            },
+        )
     }
 
     pub fn request(&self, request: &OutgoingRequest) -> Judgement {
@@ -224,13 +229,24 @@ impl<P: Borrow<Policy>> GateRules<P> {
 
     /// All voices on one part, if somebody gave it.
     fn decide(&self, to: &Endpoint, part: &Part<'_>, silence: impl FnOnce(&Self) -> Judgement) -> Judgement {
+        self.decide_where(to, part, |_| true, silence)
+    }
+
+    /// The same, where only some patterns give it.
+    fn decide_where(
+        &self,
+        to: &Endpoint,
+        part: &Part<'_>,
+        counts: impl Fn(&HostPattern) -> bool,
+        silence: impl FnOnce(&Self) -> Judgement,
+    ) -> Judgement {
         if let Some(refused) = self.refused(to) {
             return refused;
         }
         let mut reasons = self.policy().hear(part);
         reasons.extend(self.wanted.registries.iter().filter_map(|rule| weigh::reason(rule, rule.matches(part), part)));
         let denied = reasons.iter().any(|one| one.ruling == Ruling::Deny && !one.rule.starts_with("defaults."));
-        if !denied && !self.is_given(to, part) {
+        if !denied && !self.is_given(to, part, counts) {
             return silence(self);
         }
         let judgement = Judgement::of(reasons, || Reason { rule: "silence".to_owned(), ..self.silent(to) });
@@ -242,17 +258,19 @@ impl<P: Borrow<Policy>> GateRules<P> {
     }
 
     /// Some rule that allows or asks about it, of who may give; or the request. No default.
-    fn is_given(&self, to: &Endpoint, part: &Part<'_>) -> bool {
+    fn is_given(&self, to: &Endpoint, part: &Part<'_>, counts: impl Fn(&HostPattern) -> bool) -> bool {
         let is_name = matches!(to.host, Host::Name(_));
         // An address is only given by who wrote it.
         let gives = |rule: &Rule| {
-            rule.then != Ruling::Deny && (is_name || rule.hosts().is_some()) && rule.matches(part) == Told::Yes
+            let care = if rule.then == Ruling::Allow { Care::Exact } else { Care::Forgiving };
+            let here = |hosts: &[HostPattern]| hosts.iter().any(|one| one.is_at(to, care) && counts(one));
+            rule.then != Ruling::Deny && rule.hosts().map_or(is_name, here) && rule.matches(part) == Told::Yes
         };
         let foreign = |rules: &dyn model::ForeignRules| {
             let later = part.stands_for_requests() && rules.reads_requests() && rules.speaks_of(Action::Connect);
             is_name && (later || rules.judge(part.envelope).iter().any(|reason| reason.ruling != Ruling::Deny))
         };
-        self.wanted.allow.iter().any(|pattern| pattern.is_at(to, Care::Exact))
+        self.wanted.allow.iter().any(|pattern| pattern.is_at(to, Care::Exact) && counts(pattern))
             || self.wanted.registries.iter().any(gives)
             || self.policy().giving().any(|voice| {
                 voice.sheet.rules.iter().any(gives) || voice.foreign.iter().any(|rules| foreign(rules.as_ref()))

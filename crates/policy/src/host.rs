@@ -39,6 +39,12 @@ struct Block {
     bits: u8,
 }
 
+/// Where machines in a cloud are told their own credentials. Whoever means one of them writes it, or what is next to it.
+const METADATA: &[&str] = &[
+    "169.254.169.254", "169.254.170.2", "169.254.170.23", "168.63.129.16", "100.100.100.200", "169.254.0.23",
+    "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254",
+];
+
 /// What goes without saying.
 const PORT: u16 = 443;
 
@@ -76,6 +82,16 @@ impl HostPattern {
             (Who::Loopback, Host::Address(address)) => is_loopback(*address),
             (Who::Addresses(block), Host::Address(address)) => block.has(*address),
             (Who::Any | Who::Name(_) | Who::Below(_), Host::Address(_)) | (Who::Addresses(_), Host::Name(_)) => false,
+        }
+    }
+
+    /// Whether it means this very address, which is not everybody's, rather than only having it among others: who writes
+    /// `0.0.0.0/0` means the internet, and not what is at home.
+    pub fn means(&self, address: IpAddr) -> bool {
+        match &self.who {
+            Who::Loopback => is_loopback(address),
+            Who::Addresses(block) => block.has(address) && block.means(address.to_canonical()),
+            Who::Any | Who::Name(_) | Who::Below(_) => false,
         }
     }
 
@@ -282,6 +298,23 @@ impl Block {
 
     fn is_one(self) -> bool {
         self.bits == Block::one(self.first).bits
+    }
+
+    fn means(self, address: IpAddr) -> bool {
+        let is_metadata = METADATA.iter().any(|known| known.parse() == Ok(address));
+        match self.first {
+            IpAddr::V4(_) if is_metadata => self.bits >= 24,
+            IpAddr::V4(_) => self.bits >= 8,
+            IpAddr::V6(_) if is_metadata => self.bits >= 64,
+            // Whole networks of version 6 that are nobody's else have few bits.
+            IpAddr::V6(first) => {
+                self.bits >= 16
+                    || [("fc00::", 7), ("fe80::", 9)].iter().any(|(home, bits)| {
+                        let home = home.parse().unwrap_or(Ipv6Addr::UNSPECIFIED);
+                        self.bits >= *bits && first.to_bits() & mask6(*bits) == home.to_bits()
+                    })
+            }
+        }
     }
 
     fn begins(self) -> IpAddr {

@@ -253,6 +253,65 @@ fn a_name_leads_to_no_private_address_unless_that_is_written() {
 }
 
 #[test]
+fn a_block_of_all_addresses_means_nobodys_own() {
+    let home = [
+        "127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254",
+        "169.254.1.1", "::1", "fd00::1", "fe80::1", "fd00:ec2::254", "::ffff:10.1.2.3",
+    ];
+    let wide = [
+        "0.0.0.0/0:*", "[::/0]:*", "0.0.0.0/1:*", "128.0.0.0/1:*", "8.0.0.0/5:*", "10.0.0.0/7:*", "126.0.0.0/7:*",
+        "160.0.0.0/3:*", "[8000::/1]:*", "[f800::/5]:*", "[::/8]:*",
+    ];
+    let written = format!("[network]\nallow = {wide:?}");
+    let asks = format!("[network]\nask = {wide:?}");
+    let rule = format!("[[rule]]\nwhen = {{ host = {wide:?} }}\nthen = \"allow\"\nwhy = \"x\"");
+    for policy in [&written, &asks, &rule].map(|text| of(text)) {
+        let gate = gate(&policy, &NetworkAsked::default());
+        for address in home.map(|address| address.parse::<IpAddr>().expect("an address")) {
+            let judgement = gate.leads_to(&to("a.example:80"), address);
+            assert_eq!(
+                (judgement.ruling, judgement.reasons[0].rule.as_str()),
+                (Ruling::Deny, "network.private"),
+                "{address}"
+            );
+        }
+        // The internet is still open: a public address needs nobody's word beyond the opening's.
+        assert_ne!(opens(&gate, "8.8.8.8:80").0, Ruling::Deny);
+        assert_ne!(opens(&gate, "[2606:4700::1]:80").0, Ruling::Deny);
+    }
+    let policy = of("");
+    let asked = gate(&policy, &asked(&["0.0.0.0/0:*", "[::/0]:*"]));
+    assert_eq!(asked.leads_to(&to("10.0.0.1:80"), "10.0.0.1".parse().expect("one")).ruling, Ruling::Deny);
+}
+
+#[test]
+fn a_block_that_means_an_address_grants_it() {
+    for (block, address, means) in [
+        ("10.0.0.0/8:*", "10.1.2.3", true),
+        ("192.168.0.0/16:*", "192.168.1.1", true),
+        ("172.16.0.0/12:*", "172.20.0.1", true),
+        ("127.0.0.0/8:*", "127.0.0.1", true),
+        ("[fc00::/7]:*", "fd12::1", true),
+        ("[fd00::/8]:*", "fd12::1", true),
+        ("[fe80::/10]:*", "fe80::1", true),
+        ("[::1]:*", "::1", true),
+        // What is told there is worth an entry of its own.
+        ("169.254.0.0/16:*", "169.254.1.1", true),
+        ("169.254.0.0/16:*", "169.254.169.254", false),
+        ("169.254.169.254:*", "169.254.169.254", true),
+        ("100.64.0.0/10:*", "100.100.100.200", false),
+        ("[fd00::/8]:*", "fd00:ec2::254", false),
+        ("[fd00:ec2::254]:*", "fd00:ec2::254", true),
+    ] {
+        let policy = of(&format!("[network]\nallow = [{block:?}, \"0.0.0.0/0:*\"]"));
+        let ruling = gate(&policy, &NetworkAsked::default())
+            .leads_to(&to("a.example:80"), address.parse().expect("an address"))
+            .ruling;
+        assert_eq!(ruling == Ruling::Allow, means, "{block} {address}");
+    }
+}
+
+#[test]
 fn a_secret_goes_where_it_was_asked_for_and_nowhere_else() {
     let policy = of(
         "[secrets.TOKEN]\nhosts = [\"api.example.org\"]\nsource = \"env:T\"\nvariable = \"T\"\n[network]\nallow = [\"*:*\"]",

@@ -32,7 +32,11 @@ const OWNING_USER_NAMESPACE: libc::c_ulong = 0xB701;
 /// bytes, a port in the network's order, is answered with `CONNECTED` and a descriptor, or with another byte and none.
 /// It ends when that socket is closed, or with us.
 pub fn start(door: BorrowedFd<'_>, alone: Alone) -> io::Result<OwnedFd> {
-    let network = ask_for_namespace(door, SOCKET_NAMESPACE)?;
+    start_in(&ask_for_namespace(door, SOCKET_NAMESPACE)?, alone)
+}
+
+/// The same in a network that is known by its namespace.
+pub fn start_in(network: &OwnedFd, alone: Alone) -> io::Result<OwnedFd> {
     let owner = ask_for_namespace(network.as_fd(), OWNING_USER_NAMESPACE)?;
     let (ours, theirs) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -41,7 +45,7 @@ pub fn start(door: BorrowedFd<'_>, alone: Alone) -> io::Result<OwnedFd> {
     match process::fork_into(alone, Namespaces::NONE, None)? {
         Forked::Child => {
             drop(ours);
-            let began = enter(&owner, &network, parent).and_then(|()| {
+            let began = enter(&owner, network, parent).and_then(|()| {
                 process::close_all_from(0, theirs.as_raw_fd())?;
                 // Nobody listens: a call of a foreign kind is then no call.
                 drop(crate::seccomp::install(&only)?);

@@ -24,6 +24,7 @@ mod netlink;
 pub mod network;
 pub mod paths;
 pub mod process;
+pub mod residents;
 pub mod seccomp;
 pub mod signals;
 mod stack;

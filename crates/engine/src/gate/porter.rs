@@ -12,6 +12,7 @@ use model::{
 use policy::{GateRules, Policy};
 use serde_json::json;
 
+use super::news::Teller;
 use crate::approvals::{Approvals, Terms};
 use crate::policies::Loaded;
 use crate::rail::Rail;
@@ -25,6 +26,8 @@ pub struct Doorkeeper {
     /// Of the policy.
     pub revision: String,
     pub watch: Rc<dyn Watch>,
+    /// Hears of connections while they are made, or tried.
+    pub news: Option<Teller>,
 }
 
 /// A policy that several hold.
@@ -97,7 +100,12 @@ impl Porter for Doorkeeper {
         // What has happened already may use the room that is kept for that.
         let is_over = matches!(event.what, NetworkDeed::Close | NetworkDeed::Answer);
         let durable = Durable { last_words: is_over, ..Durable::default() };
-        self.rail.write(durable).map(drop).map_err(crate::policies::trouble)
+        self.rail.write(durable).map_err(crate::policies::trouble)?;
+        if let (NetworkDeed::Name | NetworkDeed::Connect, Some(news)) = (event.what, &self.news) {
+            // Of a mere name there is no port.
+            news.connected(&event.host, event.port.unwrap_or_default());
+        }
+        Ok(())
     }
 }
 

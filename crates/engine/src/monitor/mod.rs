@@ -19,6 +19,7 @@ use serde_json::Value;
 use store::Store;
 
 use crate::Engine;
+use crate::gate::News;
 use crate::policies::Loaded;
 use crate::record::Record;
 
@@ -58,6 +59,13 @@ impl Record<'_> {
     pub fn grants(&self, grant: &Grant) {
         if let Some(monitoring) = self.monitoring.borrow().as_ref() {
             monitoring.grants(grant);
+        }
+    }
+
+    /// What comes from the gate while it serves, for whoever watches.
+    pub fn hears(&self, news: Option<News>) {
+        if let Some(monitoring) = self.monitoring.borrow().as_ref() {
+            monitoring.hears(news);
         }
     }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::store::{EVERYONE, ProfileFile, Store};
 use super::{known_as, now, processors, user};
+use crate::gate::News;
 use crate::layers::not_set_up;
 use crate::outside;
 use crate::rail::Rail;
@@ -32,6 +33,8 @@ pub struct Monitoring {
     policy: Monitored,
     terms: Cell<Terms>,
     live: RefCell<Live>,
+    /// What its gate tells, where it has one.
+    news: RefCell<Option<News>>,
     alerts: RefCell<Vec<Alert>>,
     rail: Rc<Rail>,
     watch: Rc<dyn Watch>,
@@ -56,9 +59,10 @@ impl Monitoring {
         terms.mining_after = policy.mining_after.unwrap_or(terms.mining_after);
         terms.runaway_after = policy.runaway_after.unwrap_or(terms.runaway_after);
         let (live, alerts) = (RefCell::new(Live::new(terms)), RefCell::default());
+        let news = RefCell::default();
         let terms = Cell::new(terms);
         let took = Cell::new(began.elapsed());
-        Ok(Monitoring { store, file, names, policy, terms, live, alerts, rail, watch, version, took })
+        Ok(Monitoring { store, file, names, policy, terms, live, news, alerts, rail, watch, version, took })
     }
 
     /// Counts one more run, and says whether it may begin; with what is to be asked about it.
@@ -94,6 +98,19 @@ impl Monitoring {
         let terms = self.terms.get();
         let processors = terms.processors.min(f64::from(allowed) / 1000.0);
         self.live.replace(Live::new(Terms { processors, ..terms }));
+    }
+
+    /// From now on, what this gate tells. One of an earlier try is no longer listened to.
+    pub fn hears(&self, news: Option<News>) {
+        self.news.replace(news);
+    }
+
+    /// Connections that the gate told of since the last look.
+    fn connections(&self) -> Vec<Alert> {
+        let heard = self.news.borrow().as_ref().map(News::heard).unwrap_or_default();
+        let mut live = self.live.borrow_mut();
+        let seen = |(host, port): &(String, u16)| live.observe(&Observation::Connected { host, port: *port });
+        heard.iter().filter_map(seen).collect()
     }
 
     /// Tells the monitor what the backend tells the record.
@@ -308,7 +325,9 @@ impl Witness for Watching {
 
     fn sampled(&mut self, sample: &Sample) -> Result<Goes, Trouble> {
         let goes = self.inner.sampled(sample)?;
-        let alerts = self.monitoring.live.borrow_mut().sampled(sample);
+        // What was reached meanwhile first: it says how to take what was used.
+        let mut alerts = self.monitoring.connections();
+        alerts.extend(self.monitoring.live.borrow_mut().sampled(sample));
         alerts.into_iter().try_for_each(|alert| self.monitoring.raise(alert))?;
         // By what was just seen, or because somebody said so meanwhile.
         match self.monitoring.held()? {

@@ -9,6 +9,8 @@ mod records;
 mod scans;
 pub mod secrets;
 
+pub use network::forwarded;
+
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -73,6 +75,13 @@ pub fn command(version: &'static str) -> Command {
                 .about("Show what a run sent to the network, and what it was refused")
                 .after_help(records::NET_HELP)
                 .defer(records::net),
+        )
+        .subcommand(
+            Command::new("forward")
+                .about("Reach a server inside a run that goes on, from this machine's loopback")
+                .after_help(network::FORWARD_HELP)
+                .arg_required_else_help(true)
+                .defer(network::forward),
         )
         .subcommand(
             Command::new("export")

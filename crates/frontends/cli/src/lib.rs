@@ -11,6 +11,7 @@ mod diff;
 mod doctor;
 mod explain;
 mod export;
+mod forward;
 mod kept;
 mod ledger;
 mod log;
@@ -92,6 +93,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("approve", matches)) => approve::approve(matches, service.approvals()),
         Some(("artifacts", matches)) => artifacts::artifacts(matches, service.artifacts()),
         Some(("net", matches)) => net::net(matches, service.records()),
+        Some(("forward", matches)) => forward::forward(matches, service.visits()),
         Some(("log", matches)) => log::log(matches, service.records()),
         Some(("export", matches)) => export::export(matches, service),
         Some(("receipt", matches)) => receipt::receipt(matches, service.records()),

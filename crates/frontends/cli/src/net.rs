@@ -113,6 +113,7 @@ pub fn described(entry: &Entry) -> String {
         "network.request" => format!("{} {host}{}", text("method"), text("path")),
         "network.answer" => format!("answer {host}"),
         "network.visit" => format!("visit {host}"),
+        "network.forward" => format!("forward {host}"),
         "secret.used" => format!("secret {} for {host}", text("secret")),
         _ => host,
     };

@@ -16,6 +16,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_request_for_another_host_does_not_go_to_this_one", other_host),
     ("no_request_is_smuggled_behind_another", smuggled),
     ("no_spelling_of_an_address_leads_to_the_hosts_own_servers", spellings),
+    ("a_grant_of_all_addresses_is_none_of_those_at_home", all_addresses),
     ("a_name_in_tls_that_is_another_is_refused", other_name),
     ("datagrams_and_names_lead_to_nobody", datagrams),
     ("settings_of_proxies_change_nothing", proxies),
@@ -157,6 +158,39 @@ for host in "{hosts}".split():
     let said = world.run(&flags, &["/usr/bin/python3", "-c", &script(all)])?;
     same(world.arrived()?.len(), 0, &said)?;
     let said = in_the_open(&world, &[], &["/usr/bin/python3", "-c", &script(NAME)])?;
+    same(world.arrived()?.is_empty(), false, &said)
+}
+
+fn all_addresses(who: Who) -> Result<(), String> {
+    let world = World::of(who)?;
+    // A name that leads home, the address itself, one of this machine's others, and one of its network's.
+    let script = format!(
+        r#"
+import socket
+for host in ("{NAME}", "127.0.0.2", "169.254.169.254", "10.0.0.1", "192.168.0.1", "fd00::1", "fe80::1"):
+    try:
+        s = socket.create_connection((host, {0}), 5)
+        s.sendall(b"GET /echo?home HTTP/1.1\r\nHost: {NAME}:{0}\r\nConnection: close\r\n\r\n")
+        print(host, s.recv(100))
+    except OSError as error:
+        print(host, error)
+"#,
+        world.http
+    );
+    let name = format!("--allow-net={NAME}:{}", world.http);
+    let wide = [
+        name.as_str(),
+        "--allow-net=0.0.0.0/0:*",
+        "--allow-net=[::/0]:*",
+        "--allow-net=*:*",
+        "--allow-net=96.0.0.0/3:*",
+    ];
+    let said = world.run(&wide, &["/usr/bin/python3", "-c", &script])?;
+    same(world.arrived()?.len(), 0, &said)?;
+    same(said.error.contains("leads to a loopback address"), true, &said)?;
+    // The same with a block that means it.
+    let means = [name.as_str(), &format!("--allow-net=127.0.0.0/8:{}", world.http)];
+    let said = world.run(&means, &["/usr/bin/python3", "-c", &script])?;
     same(world.arrived()?.is_empty(), false, &said)
 }
 

@@ -12,20 +12,31 @@ mod clients_programs;
 mod clients_raw;
 #[path = "../policy/desk.rs"]
 mod desk;
+mod forwarded;
 mod held;
 mod needing;
 mod outside;
 mod secret;
 mod served;
+mod watched;
 mod world;
 
 use belljar_testkit::twice;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    let all =
-        [clients::ALL, held::ALL, outside::ALL, secret::ALL, attacks::ALL, attacks_secret::ALL, attacks_load::ALL]
-            .concat();
+    let all = [
+        clients::ALL,
+        held::ALL,
+        forwarded::ALL,
+        outside::ALL,
+        secret::ALL,
+        watched::ALL,
+        attacks::ALL,
+        attacks_secret::ALL,
+        attacks_load::ALL,
+    ]
+    .concat();
     let mut trials: Vec<Trial> = all.into_iter().flat_map(|(name, check)| twice::trials(name, check)).collect();
     let needing =
         [clients_fetch::ALL, clients_git::ALL, clients_packages::ALL, clients_programs::ALL, clients_raw::ALL];

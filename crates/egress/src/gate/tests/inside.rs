@@ -79,6 +79,7 @@ fn the_kernel_turns_everything_to_the_gate() {
             reader: None,
             visits: vec![],
             dialer: None,
+            heeds_signals: false,
         };
         serve(settings, doors, until).expect("it served")
     });

@@ -182,8 +182,16 @@ impl Setup {
         let meant: Vec<(SocketAddr, SocketAddr)> = doors.iter().copied().zip(destinations).collect();
         let serving = std::thread::spawn(move || {
             let first = i32::try_from(std::process::id()).expect("a number");
-            let settings =
-                GateSettings { porter: Rc::new(porters), gated, first, limits, reader: None, visits, dialer };
+            let settings = GateSettings {
+                porter: Rc::new(porters),
+                gated,
+                first,
+                limits,
+                reader: None,
+                visits,
+                dialer,
+                heeds_signals: false,
+            };
             let original = move |stream: &tokio::net::TcpStream| {
                 let own = stream.local_addr()?;
                 let meant = meant.iter().find(|(door, _)| *door == own).map(|(_, meant)| *meant);

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use model::NetworkAsked;
+use model::{NetworkAsked, Published};
 
-use super::switch;
+use super::{json, switch};
 
 pub fn with_network(command: Command) -> Command {
     let list = |name: &'static str, value: &'static str, help: &'static str| {
@@ -37,6 +37,38 @@ pub fn with_network(command: Command) -> Command {
             list("add-host", "NAME=ADDRESS", "Dial this address for the name; the address must be granted too, unless it is public")
                 .value_parser(pinned),
         )
+}
+
+pub const FORWARD_HELP: &str = "\
+As `--publish` does for a run that is still to begin. Nobody beyond this machine gets there; every visit is on the record
+(`belljar net RUN`). Goes on until the run ends, or Ctrl-C.
+
+  belljar ps                             what runs
+  belljar forward 3f2a 8080:3000         127.0.0.1:8080 is port 3000 inside
+  belljar forward last 5432 9000:9000    several at once; one number stands for both";
+
+pub fn forward(forward: Command) -> Command {
+    forward
+        .arg(
+            Arg::new("which")
+                .value_name("ID")
+                .required(true)
+                .help("The start of a run's id, or a sandbox as `belljar ps` calls it, or `last`"),
+        )
+        .arg(
+            Arg::new("ports")
+                .value_name("HOST:GUEST")
+                .required(true)
+                .num_args(1..=16)
+                .value_parser(published)
+                .help("A port of 127.0.0.1, and the port inside that it leads to"),
+        )
+        .arg(json("Print what comes as JSON objects, one a line"))
+}
+
+pub fn forwarded(matches: &ArgMatches) -> Vec<Published> {
+    let pairs = matches.get_many::<(u16, u16)>("ports").into_iter().flatten();
+    pairs.map(|(host, guest)| Published { host: *host, guest: *guest }).collect()
 }
 
 pub fn network(matches: &ArgMatches) -> NetworkAsked {
