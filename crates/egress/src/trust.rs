@@ -31,6 +31,11 @@ pub fn roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>> {
     }
 }
 
+/// Those in a file of text. What can't be read there is left out: the others hold.
+pub fn roots_in(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(bundle).flatten().collect()
+}
+
 /// Their certificates as this machine keeps them, in one file of text; nothing where it keeps them in another way.
 pub fn bundle() -> Option<Vec<u8>> {
     const USUAL: [&str; 4] = [

@@ -207,8 +207,14 @@ fn attend(
 
 /// The host's own authorities and the gate's, for whoever inside verifies.
 fn trusted(authority: &Authority, java: bool) -> Result<Vec<(PathBuf, Vec<u8>)>, Outcome> {
-    let roots = || egress::roots(&Trust::Host).map_err(not_begun);
-    let bundle = match egress::bundle() {
+    // From the one file where there is one: to look through the folder of single ones takes milliseconds.
+    let bundle = egress::bundle();
+    let roots = || match &bundle {
+        Some(bundle) => Ok(egress::roots_in(bundle)),
+        None => egress::roots(&Trust::Host).map_err(not_begun),
+    };
+    let for_java = if java { Some(authority.java_store(&roots()?)) } else { None };
+    let bundle = match bundle {
         Some(mut bundle) => {
             bundle.push(b'\n');
             bundle.extend_from_slice(authority.certificate_pem().as_bytes());
@@ -216,11 +222,8 @@ fn trusted(authority: &Authority, java: bool) -> Result<Vec<(PathBuf, Vec<u8>)>,
         }
         None => authority.bundle(&roots()?),
     };
-    let mut files = vec![(PathBuf::from(AUTHORITIES), bundle)];
-    if java {
-        files.push((PathBuf::from(JAVA_AUTHORITIES), authority.java_store(&roots()?)));
-    }
-    Ok(files)
+    let for_java = for_java.map(|store| (PathBuf::from(JAVA_AUTHORITIES), store));
+    Ok([(PathBuf::from(AUTHORITIES), bundle)].into_iter().chain(for_java).collect())
 }
 
 fn listen(published: &[Published]) -> Result<Vec<(Published, TcpListener)>, Outcome> {
