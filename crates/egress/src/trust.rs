@@ -1,6 +1,8 @@
 //! Who may vouch for whom we talk to.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
@@ -45,9 +47,19 @@ pub fn bundle() -> Option<Vec<u8>> {
     let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     // What somebody named is meant instead of the usual.
     if named.is_some() || std::env::var_os("SSL_CERT_DIR").is_some() {
-        return named.and_then(|path| std::fs::read(path).ok());
+        return named.and_then(|path| read(&path));
     }
-    USUAL.iter().find_map(|path| std::fs::read(path).ok())
+    USUAL.iter().find_map(|path| read(path.as_ref()))
+}
+
+/// With room for one more: all of it would be moved for that.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    const ONE_MORE: usize = 4 << 10;
+    let mut file = File::open(path).ok()?;
+    let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
+    let mut bytes = Vec::with_capacity(length.saturating_add(ONE_MORE));
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 pub(crate) fn configuration(trust: &Trust) -> Result<Arc<ClientConfig>> {

@@ -81,8 +81,8 @@ impl Gate {
 }
 
 impl Outside for Gate {
-    fn files(&self) -> &[(PathBuf, Vec<u8>)] {
-        &self.files
+    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
+        std::mem::take(&mut self.files)
     }
 
     fn takes(&mut self, doors: Doors, first: i32) -> Result<(), Trouble> {

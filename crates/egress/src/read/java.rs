@@ -7,7 +7,8 @@ const SALT: &[u8] = b"Mighty Aphrodite";
 /// Of names and certificates (DER).
 pub fn store<'a>(certificates: impl Iterator<Item = (String, &'a [u8])>) -> Vec<u8> {
     let certificates: Vec<_> = certificates.collect();
-    let mut store = Vec::new();
+    let room: usize = certificates.iter().map(|(name, certificate)| name.len() + certificate.len() + 32).sum();
+    let mut store = Vec::with_capacity(room + 64);
     number(&mut store, 0xfeed_feed);
     number(&mut store, 2);
     number(&mut store, certificates.len());
