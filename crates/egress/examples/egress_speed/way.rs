@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -48,7 +49,13 @@ impl Way {
                 let text = text.trim_start_matches("http://").trim_end_matches('/');
                 let (credentials, place) = text.rsplit_once('@').map_or((None, text), |(who, at)| (Some(who), at));
                 let credentials = credentials.map(|who| STANDARD.encode(who));
-                (look_up(place)?, Some(Proxy { credentials }))
+                let address = look_up(place)?;
+                // Some sandboxes start theirs beside the command, and not before it.
+                let until = Instant::now() + Duration::from_secs(10);
+                while std::net::TcpStream::connect(address).is_err() && Instant::now() < until {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                (address, Some(Proxy { credentials }))
             }
             None => (look_up(&format!("{host}:{port}"))?, None),
         };

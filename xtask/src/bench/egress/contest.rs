@@ -215,6 +215,25 @@ impl Contest {
         said(&mut self.command(field, contestant, lane, who, what))
     }
 
+    /// The same, where a peer may fail: that is said, and does not end the benchmark.
+    pub fn said_if_it_can(
+        &self,
+        field: &Field,
+        contestant: Contestant,
+        lane: Lane,
+        who: Who,
+        what: &[&str],
+    ) -> Result<Option<Value>, String> {
+        match self.said(field, contestant, lane, who, what) {
+            Ok(said) => Ok(Some(said)),
+            Err(error) if Contestant::PEERS.contains(&contestant) => {
+                println!("failed: {contestant:?} as {}, {}: {error}", who.name(), lane.name());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn proxy(&self, lane: Lane) -> Option<&super::world::Proxy> {
         self.world.mitmproxy.as_ref().map(|[reads, passes]| if lane == Lane::ReadTls { reads } else { passes })
     }
