@@ -55,10 +55,6 @@ impl Gate {
         let Plan { gated, keeper, secrets, java } = plan;
         let visits = listen(&gated.published)?;
         let authority = if gated.reads { Some(Authority::new().map_err(not_begun)?) } else { None };
-        let files = match &authority {
-            Some(authority) => trusted(authority, java)?,
-            None => Vec::new(),
-        };
         let published = !visits.is_empty();
         let (ours, theirs) = descriptors::wire().map_err(not_begun)?;
         let alone = Alone::prove().map_err(not_begun)?;
@@ -69,6 +65,12 @@ impl Gate {
             }
             Forked::Parent { pid, .. } => {
                 let link = Rc::new(Link { pid, wire: ours, said: RefCell::default() });
+                // After the fork: the two would share these pages, and each have to copy what it changes. It hangs up if
+                // they can't be made.
+                let files = match &authority {
+                    Some(authority) => trusted(authority, java)?,
+                    None => Vec::new(),
+                };
                 Ok(Gate { link, files, published })
             }
         }
