@@ -1,5 +1,7 @@
 //! A store of certificates as Java keeps them (JKS): a list, and a digest over it with the password that everybody knows.
 
+use sha1::Digest;
+
 const PASSWORD: &str = "changeit";
 /// Java's own salt of the digest.
 const SALT: &[u8] = b"Mighty Aphrodite";
@@ -22,13 +24,13 @@ pub fn store<'a>(certificates: impl Iterator<Item = (String, &'a [u8])>) -> Vec<
         number(&mut store, certificate.len());
         store.extend(certificate);
     }
-    let mut digest = sha1_smol::Sha1::new();
+    let mut digest = sha1::Sha1::new();
     for letter in PASSWORD.encode_utf16() {
-        digest.update(&letter.to_be_bytes());
+        digest.update(letter.to_be_bytes());
     }
     digest.update(SALT);
     digest.update(&store);
-    store.extend(digest.digest().bytes());
+    store.extend(digest.finalize());
     store
 }
 
