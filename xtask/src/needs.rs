@@ -21,6 +21,7 @@ const EXPORT_READERS: &[&str] = &[
 ];
 const NETWORK_CLIENTS: &[&str] =
     &["aiohttp==3.14.5", "asyncssh==2.24.1", "grpcio==1.85.1", "httpx==0.28.1", "requests==2.34.2", "websockets==17.4"];
+const MITMPROXY: &str = "mitmproxy==11.0.2";
 const SCANNERS: &[&str] = &["bandit", "semgrep"];
 const CARGO_DENY: &str = "0.20.2";
 const CARGO_FUZZ: &str = "0.13.2";
@@ -120,6 +121,13 @@ const NEEDS: &[Need] = &[
         Importance::Welcome,
         || peers_folder().join("clients/bin/pip").exists() && has_network_clients(),
         || virtual_environment("clients", NETWORK_CLIENTS),
+    ),
+    made(
+        "mitmproxy",
+        "its rows in the benchmark of the way out",
+        Importance::Welcome,
+        || place::runs(&peers_folder().join("mitmproxy/bin/mitmdump")),
+        || virtual_environment("mitmproxy", &[MITMPROXY]),
     ),
     made(
         "bandit and semgrep",

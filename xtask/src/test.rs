@@ -29,6 +29,7 @@ pub fn test() -> Result<(), String> {
         steps.check("benchmark, a few samples", || bench::native(&["--quick"]));
         steps.check("benchmark of policies, a few samples", || bench::policy::policy(&["--quick"]));
         steps.check("benchmark of the record, a few samples", || bench::ledger::ledger(&["--quick"]));
+        steps.check("benchmark of the way out, a few samples", || bench::egress::egress(&["--quick"]));
         steps.check("benchmark of scanners, a few samples", || bench::scan::scan(&["--quick"]));
     }
     steps.summary()

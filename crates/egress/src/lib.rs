@@ -21,7 +21,7 @@ pub use page::serve;
 pub use place::{Encryption, Url};
 pub use read::{Authority, Fence, ReadLimits, Reader, SecretValue, Violation};
 pub use streams::{Stream, Wire};
-pub use trust::{Trust, bundle, roots};
+pub use trust::{Trust, bundle, roots, roots_in};
 
 /// What reads bytes that the guest chose. Not for use: for those who try it with all kinds of bytes.
 #[doc(hidden)]

@@ -72,6 +72,9 @@ pub struct Reader {
     live: Rc<std::cell::Cell<u32>>,
 }
 
+/// In boxes: they are large, and go through many hands.
+type Agreed = (Box<tokio_rustls::server::TlsStream<Begun>>, Box<tokio_rustls::client::TlsStream<TcpStream>>, Protocol);
+
 impl Reader {
     /// Without an authority nothing that is encrypted can be read, and so it is refused.
     pub fn new(authority: Option<Authority>, secrets: Vec<SecretValue>, trust: Trust, limits: ReadLimits) -> Reader {
@@ -105,8 +108,26 @@ impl Reader {
         upstream: TcpStream,
     ) -> io::Result<()> {
         quick(&client, &upstream)?;
-        let record =
-            |rule: &str, why: String| relay::unreadable(session, &passage, rule, why).map_err(io::Error::other);
+        // What is only needed to agree must not stay: a connection may be idle for long, and there may be many.
+        let agreeing = Box::pin(self.agree(session, &passage, begun, client, upstream));
+        let Some((client, server, protocol)) = agreeing.await? else { return Ok(()) };
+        let exchanges = self.exchanges(session, passage, true);
+        match protocol {
+            Protocol::Http2 => Box::pin(exchanges.http2(client, server)).await,
+            Protocol::Http1 | Protocol::Unsaid => Box::pin(exchanges.http1(client, server)).await,
+        }
+    }
+
+    /// With the server first, then with the client, in the same protocol. `None`: the client was told why not.
+    async fn agree(
+        &self,
+        session: &Rc<Session>,
+        passage: &Passage,
+        begun: Vec<u8>,
+        client: TcpStream,
+        upstream: TcpStream,
+    ) -> io::Result<Option<Agreed>> {
+        let record = |rule: &str, why: String| relay::unreadable(session, passage, rule, why).map_err(io::Error::other);
         let Some(authority) = &self.authority else {
             record("egress.authority", "it is to be read, and there is no authority for that".to_owned())?;
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -115,7 +136,7 @@ impl Reader {
         let hello = match Hello::hear(Begun::new(begun, client), endpoint, limits).await {
             Ok(hello) => hello,
             Err(Unheard::Failed(error)) => return Err(error),
-            Err(Unheard::Refused(rule, why)) => return record(rule, why),
+            Err(Unheard::Refused(rule, why)) => return record(rule, why).map(|()| None),
         };
         let reached = match self.configuration() {
             Ok(trust) => hello.reach(&trust, endpoint, limits, upstream).await,
@@ -126,15 +147,11 @@ impl Reader {
             Err(why) => {
                 let why = format!("{} did not prove who it is: {why}", endpoint.host);
                 record("egress.tls", why.clone())?;
-                return hello.explain(authority, endpoint, limits, why).await;
+                return hello.explain(authority, endpoint, limits, why).await.map(|()| None);
             }
         };
         let client = hello.answer(authority, endpoint, limits, protocol).await?;
-        let exchanges = self.exchanges(session, passage, true);
-        match protocol {
-            Protocol::Http2 => exchanges.http2(client, server).await,
-            Protocol::Http1 | Protocol::Unsaid => exchanges.http1(client, server).await,
-        }
+        Ok(Some((Box::new(client), Box::new(server), protocol)))
     }
 
     /// A connection in clear.
@@ -147,7 +164,7 @@ impl Reader {
         upstream: TcpStream,
     ) -> io::Result<()> {
         quick(&client, &upstream)?;
-        self.exchanges(session, passage, false).http1(Begun::new(begun, client), upstream).await
+        Box::pin(self.exchanges(session, passage, false).http1(Begun::new(begun, client), upstream)).await
     }
 
     fn exchanges(&self, session: &Rc<Session>, passage: Passage, encrypted: bool) -> Exchanges {

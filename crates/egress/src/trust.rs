@@ -1,8 +1,12 @@
 //! Who may vouch for whom we talk to.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -31,6 +35,33 @@ pub fn roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>> {
     }
 }
 
+/// Those in a file of text. What can't be read there is left out: the others hold.
+///
+/// At every start whose requests are read, where there is a Java: the library's own way takes three times as long, because
+/// it could read keys as well and lets nobody see by the clock what they are.
+pub fn roots_in(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
+    let mut found = Vec::new();
+    let mut letters = Vec::new();
+    let mut rest = bundle;
+    while let Some((_, begun)) = split_at(rest, b"-----BEGIN CERTIFICATE-----") {
+        let Some((text, after)) = split_at(begun, b"-----END CERTIFICATE-----") else { break };
+        rest = after;
+        letters.clear();
+        for line in text.split(|byte| *byte == b'\n') {
+            letters.extend_from_slice(line.trim_ascii());
+        }
+        if let Ok(certificate) = STANDARD.decode(&letters) {
+            found.push(CertificateDer::from(certificate));
+        }
+    }
+    found
+}
+
+fn split_at<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = memchr::memmem::find(text, mark)?;
+    Some((text.get(..at)?, text.get(at + mark.len()..)?))
+}
+
 /// Their certificates as this machine keeps them, in one file of text; nothing where it keeps them in another way.
 pub fn bundle() -> Option<Vec<u8>> {
     const USUAL: [&str; 4] = [
@@ -40,9 +71,19 @@ pub fn bundle() -> Option<Vec<u8>> {
     let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     // What somebody named is meant instead of the usual.
     if named.is_some() || std::env::var_os("SSL_CERT_DIR").is_some() {
-        return named.and_then(|path| std::fs::read(path).ok());
+        return named.and_then(|path| read(&path));
     }
-    USUAL.iter().find_map(|path| std::fs::read(path).ok())
+    USUAL.iter().find_map(|path| read(path.as_ref()))
+}
+
+/// With room for one more: all of it would be moved for that.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    const ONE_MORE: usize = 4 << 10;
+    let mut file = File::open(path).ok()?;
+    let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
+    let mut bytes = Vec::with_capacity(length.saturating_add(ONE_MORE));
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 pub(crate) fn configuration(trust: &Trust) -> Result<Arc<ClientConfig>> {
@@ -77,4 +118,31 @@ fn of_a_file(path: &PathBuf) -> Result<RootCertStore> {
         roots.add(certificate).map_err(|error| bad(error.to_string()))?;
     }
     if roots.is_empty() { Err(bad("there is none in it".to_owned())) } else { Ok(roots) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_is_read_as_the_library_reads_it() {
+        let one = crate::Authority::new().expect("an authority");
+        let other = crate::Authority::new().expect("an authority");
+        let (one, other) = (one.certificate_pem().to_owned(), other.certificate_pem().to_owned());
+        let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+        for text in [
+            String::new(),
+            one.clone(),
+            format!("# a name\n{one}\n\nanother\n{key}{other}"),
+            format!("{one}{other}").replace('\n', "\r\n"),
+            bundle().map(|bundle| String::from_utf8_lossy(&bundle).into_owned()).unwrap_or_default(),
+        ] {
+            let known: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).flatten().collect();
+            assert_eq!(roots_in(text.as_bytes()), known, "{text}");
+        }
+        let cut = &one[..one.len() - 40];
+        let bad = one.replace("MII", "M!I");
+        assert_eq!(roots_in(cut.as_bytes()), []);
+        assert_eq!(roots_in(format!("{bad}{other}").as_bytes()).len(), 1);
+    }
 }

@@ -58,10 +58,6 @@ impl Gate {
         let Plan { gated, mut keeper, secrets, java } = plan;
         let visits = listen(&gated.published)?;
         let authority = if gated.reads { Some(Authority::new().map_err(not_begun)?) } else { None };
-        let files = match &authority {
-            Some(authority) => trusted(authority, java)?,
-            None => Vec::new(),
-        };
         let published = !visits.is_empty();
         let (ours, theirs) = descriptors::wire().map_err(not_begun)?;
         let (teller, news) = news::pair().map_err(not_begun)?;
@@ -74,6 +70,12 @@ impl Gate {
             }
             Forked::Parent { pid, .. } => {
                 let link = Rc::new(Link { pid, wire: ours, said: RefCell::default() });
+                // After the fork: the two would share these pages, and each have to copy what it changes. It hangs up if
+                // they can't be made.
+                let files = match &authority {
+                    Some(authority) => trusted(authority, java)?,
+                    None => Vec::new(),
+                };
                 Ok(Gate { link, files, published, news: Some(news) })
             }
         }
@@ -91,8 +93,8 @@ impl Gate {
 }
 
 impl Outside for Gate {
-    fn files(&self) -> &[(PathBuf, Vec<u8>)] {
-        &self.files
+    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
+        std::mem::take(&mut self.files)
     }
 
     fn takes(&mut self, doors: Doors, first: i32) -> Result<(), Trouble> {
@@ -218,8 +220,14 @@ fn attend(
 
 /// The host's own authorities and the gate's, for whoever inside verifies.
 fn trusted(authority: &Authority, java: bool) -> Result<Vec<(PathBuf, Vec<u8>)>, Outcome> {
-    let roots = || egress::roots(&Trust::Host).map_err(not_begun);
-    let bundle = match egress::bundle() {
+    // From the one file where there is one: to look through the folder of single ones takes milliseconds.
+    let bundle = egress::bundle();
+    let roots = || match &bundle {
+        Some(bundle) => Ok(egress::roots_in(bundle)),
+        None => egress::roots(&Trust::Host).map_err(not_begun),
+    };
+    let for_java = if java { Some(authority.java_store(&roots()?)) } else { None };
+    let bundle = match bundle {
         Some(mut bundle) => {
             bundle.push(b'\n');
             bundle.extend_from_slice(authority.certificate_pem().as_bytes());
@@ -227,11 +235,8 @@ fn trusted(authority: &Authority, java: bool) -> Result<Vec<(PathBuf, Vec<u8>)>,
         }
         None => authority.bundle(&roots()?),
     };
-    let mut files = vec![(PathBuf::from(AUTHORITIES), bundle)];
-    if java {
-        files.push((PathBuf::from(JAVA_AUTHORITIES), authority.java_store(&roots()?)));
-    }
-    Ok(files)
+    let for_java = for_java.map(|store| (PathBuf::from(JAVA_AUTHORITIES), store));
+    Ok([(PathBuf::from(AUTHORITIES), bundle)].into_iter().chain(for_java).collect())
 }
 
 fn listen(published: &[Published]) -> Result<Vec<(Published, TcpListener)>, Outcome> {

@@ -310,8 +310,9 @@ pub struct Doors {
 
 /// Whoever stands outside of a sandbox's network and takes what comes out of it.
 pub trait Outside {
-    /// What programs inside need to trust it: paths inside, with what is to be in them.
-    fn files(&self) -> &[(PathBuf, Vec<u8>)];
+    /// What programs inside need to trust it: paths inside, with what is to be in them. Handed over: it is asked once, and
+    /// they are large.
+    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)>;
     /// The walls are up, and these were opened behind them. `first`: the first process inside, as the host numbers it.
     fn takes(&mut self, doors: Doors, first: i32) -> Result<(), Trouble>;
     /// Hangs up when it is gone, and with it the way out.

@@ -98,7 +98,22 @@ fn one_of_each_memory(own: &[u32]) -> Vec<u32> {
     (0..own.len()).filter(|at| first(*at)).map(|at| own[at]).collect()
 }
 
-fn proportional_size(pid: u32) -> Option<u64> {
+pub fn proportional_size(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
+/// Pages that a process had at once, at most, in KiB.
+pub fn largest_size(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
+pub fn name_of(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+/// All that came from a process.
+pub fn below(ancestor: u32) -> Vec<u32> {
+    processes().filter(|pid| *pid != ancestor && descends(*pid, ancestor)).collect()
 }

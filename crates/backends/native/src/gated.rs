@@ -50,8 +50,8 @@ impl Gate {
 }
 
 impl Outside for Gate {
-    fn files(&self) -> &[(PathBuf, Vec<u8>)] {
-        &self.files
+    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
+        std::mem::take(&mut self.files)
     }
 
     fn takes(&mut self, doors: Doors, _: i32) -> Result<(), Trouble> {
@@ -193,13 +193,13 @@ fn raise(powers: &Powers, outside: Option<Box<dyn Outside>>) -> Result<Raised, m
 
 fn raise_and_time(
     powers: &Powers,
-    outside: Option<Box<dyn Outside>>,
+    mut outside: Option<Box<dyn Outside>>,
     trace: bool,
 ) -> Result<Raised, model::SetupFailure> {
     let host = Host { groups: crate::groups::Placement::Nowhere { why: "a test".to_owned() }, ..Host::look() };
-    let files = outside.as_ref().map(|outside| outside.files().to_vec()).unwrap_or_default();
+    let files = outside.as_mut().map(|outside| outside.files()).unwrap_or_default();
     let trust = Trust::look(powers, files);
-    let blueprint = plan(powers, &[], &trust, &host, Mode::Full).expect("planned");
+    let blueprint = plan(powers, &[], trust, &host, Mode::Full).expect("planned");
     launch(blueprint, powers, &host, Streams { outside, ..Streams::default() }, trace)
 }
 
@@ -454,8 +454,8 @@ fn neighbours() {
 struct Nobody(OwnedFd, Doors);
 
 impl Outside for Nobody {
-    fn files(&self) -> &[(PathBuf, Vec<u8>)] {
-        &[]
+    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
+        Vec::new()
     }
 
     fn takes(&mut self, doors: Doors, _: i32) -> Result<(), Trouble> {
@@ -472,8 +472,8 @@ impl Outside for Nobody {
 struct Harmless;
 
 impl Outside for Harmless {
-    fn files(&self) -> &[(PathBuf, Vec<u8>)] {
-        &[]
+    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
+        Vec::new()
     }
 
     fn takes(&mut self, doors: Doors, first: i32) -> Result<(), Trouble> {

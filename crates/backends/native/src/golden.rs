@@ -100,7 +100,7 @@ fn gated(gated: Gated) -> Powers {
 }
 
 fn text(powers: &Powers, host: &Host, mode: Mode) -> String {
-    let blueprint = plan(powers, &stacks(), &trust(powers), host, mode).expect("it can be planned");
+    let blueprint = plan(powers, &stacks(), trust(powers), host, mode).expect("it can be planned");
     let steps = describe(&blueprint, &powers.command);
     let steps: Vec<String> = steps.iter().map(|step| format!("{:<8} {}", step.by, step.does)).collect();
     let walls = assess(powers, host, mode);
@@ -144,8 +144,8 @@ fn root_over_layers() {
 
 #[test]
 fn without_namespaces_changes_are_not_silently_made_for_good_or_refused() {
-    let refused = plan(&layered(), &stacks(), &Trust::default(), &host(), Mode::Reduced)
-        .expect_err("nothing keeps changes apart");
+    let refused =
+        plan(&layered(), &stacks(), Trust::default(), &host(), Mode::Reduced).expect_err("nothing keeps changes apart");
     insta::assert_snapshot!(format!("{refused}; fix: {}", refused.fix()));
 }
 
@@ -179,7 +179,7 @@ fn root_with_a_way_out_that_is_read() {
 fn a_file_of_the_gate_is_never_hidden_by_what_is_granted() {
     let mut powers = gated(Gated { reads: true, ..Gated::default() });
     powers.files.places[0].path = "/etc".into();
-    let refused = plan(&powers, &stacks(), &trust(&powers), &host(), Mode::Full).expect_err("it would be hidden");
+    let refused = plan(&powers, &stacks(), trust(&powers), &host(), Mode::Full).expect_err("it would be hidden");
     assert_eq!(refused, Unplannable::Covered(AUTHORITIES.into()));
 }
 
@@ -187,7 +187,7 @@ fn a_file_of_the_gate_is_never_hidden_by_what_is_granted() {
 #[test]
 fn without_namespaces_there_is_no_way_out_and_none_is_promised() {
     let powers = gated(Gated::default());
-    let refused = plan(&powers, &[], &Trust::default(), &host(), Mode::Reduced).expect_err("nothing leads to the gate");
+    let refused = plan(&powers, &[], Trust::default(), &host(), Mode::Reduced).expect_err("nothing leads to the gate");
     let held = assess(&powers, &host(), Mode::Reduced);
     let held = held.walls.iter().find(|holding| holding.wall == Wall::Network).map(|holding| &holding.held);
     assert!(matches!(held, Some(Held::Not(_))), "{held:?}");
@@ -197,7 +197,7 @@ fn without_namespaces_there_is_no_way_out_and_none_is_promised() {
 /// The order that keeps the host's own folders clean: nothing is made once anything is mounted.
 #[test]
 fn nothing_is_made_after_the_first_mount() {
-    let blueprint = plan(&layered(), &stacks(), &Trust::default(), &host(), Mode::Full).expect("it can be planned");
+    let blueprint = plan(&layered(), &stacks(), Trust::default(), &host(), Mode::Full).expect("it can be planned");
     use guest::Step;
     let makes = |step: &Step| matches!(step, Step::Directory { .. } | Step::File { .. } | Step::Link { .. });
     let mounts = |step: &Step| {

@@ -73,7 +73,7 @@ impl Native {
         SetupFailure { fix, ..failure }
     }
 
-    fn blueprint(&self, grant: &Grant, stacks: &[Stack], trust: &Trust) -> Result<plan::Blueprint, SetupFailure> {
+    fn blueprint(&self, grant: &Grant, stacks: &[Stack], trust: Trust) -> Result<plan::Blueprint, SetupFailure> {
         plan::plan(grant.powers(), stacks, trust, self.host(), self.mode(grant)).map_err(|error| SetupFailure {
             wall: None,
             message: error.to_string(),
@@ -101,7 +101,7 @@ impl Backend for Native {
     }
 
     fn plan(&self, grant: &Grant, stacks: &[Stack]) -> Result<Plan, SetupFailure> {
-        let blueprint = self.blueprint(grant, stacks, &Trust::foreseen(grant.powers()))?;
+        let blueprint = self.blueprint(grant, stacks, Trust::foreseen(grant.powers()))?;
         let powers = grant.powers();
         let lossy = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
         Ok(Plan {
@@ -124,18 +124,17 @@ impl Backend for Native {
         &self,
         grant: &Grant,
         stacks: &[Stack],
-        streams: Streams,
+        mut streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
         // Before anything else is done: no files are asked of nobody.
-        let trust = match (&grant.powers().network, &streams.outside) {
-            (Network::Gated(_), Some(outside)) => Trust::look(grant.powers(), outside.files().to_vec()),
+        let trust = match (&grant.powers().network, &mut streams.outside) {
+            (Network::Gated(_), Some(outside)) => Trust::look(grant.powers(), outside.files()),
             (Network::Gated(_), None) => return Err(launch::nobody_outside()),
             (Network::Closed, _) => Trust::default(),
         };
-        let raised =
-            launch::launch(self.blueprint(grant, stacks, &trust)?, grant.powers(), self.host(), streams, trace)
-                .map_err(|failure| self.with_a_way_out(failure, grant))?;
+        let raised = launch::launch(self.blueprint(grant, stacks, trust)?, grant.powers(), self.host(), streams, trace)
+            .map_err(|failure| self.with_a_way_out(failure, grant))?;
         Ok(Box::new(supervise::Supervised {
             raised,
             grant: grant.clone(),

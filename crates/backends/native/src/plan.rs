@@ -102,7 +102,7 @@ const NO_NAME_SERVER: &str = "# no network: no name server\n";
 pub fn plan(
     powers: &Powers,
     stacks: &[Stack],
-    trust: &Trust,
+    trust: Trust,
     host: &Host,
     mode: Mode,
 ) -> Result<Blueprint, Unplannable> {
@@ -115,7 +115,7 @@ pub fn plan(
     }
 }
 
-fn full(powers: &Powers, stacks: &[Stack], trust: &Trust, host: &Host) -> Result<Blueprint, Unplannable> {
+fn full(powers: &Powers, stacks: &[Stack], trust: Trust, host: &Host) -> Result<Blueprint, Unplannable> {
     let Powers { command, files, environment: _, network, limits } = powers;
     let mut steps = Vec::new();
     let ceiling = ceiling(limits, &host.groups);
@@ -140,7 +140,7 @@ fn full(powers: &Powers, stacks: &[Stack], trust: &Trust, host: &Host) -> Result
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
     let gated = matches!(network, Network::Gated(_));
     let inside = Inside { terminal: command.terminal, gated, trust, inner };
-    let trees = root(&mut steps, files, stacks, &inside, host)?;
+    let trees = root(&mut steps, files, stacks, inside, host)?;
     steps.extend([Step::SealRoot, Step::ChangeRoot, Step::Hostname(text(HOSTNAME))]);
     if let Placement::Older { .. } = host.groups {
         // Late: they take the parent some time to make, and nothing of the payload's has run yet.
@@ -308,11 +308,11 @@ fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
 }
 
 /// What a root depends on besides files.
-struct Inside<'a> {
+struct Inside {
     terminal: bool,
     /// Names can be asked for.
     gated: bool,
-    trust: &'a Trust,
+    trust: Trust,
     /// Who the payload is.
     inner: (u32, u32),
 }
@@ -323,10 +323,10 @@ fn root(
     steps: &mut Vec<Step>,
     files: &Files,
     stacks: &[Stack],
-    inside: &Inside<'_>,
+    inside: Inside,
     host: &Host,
 ) -> Result<Vec<Tree>, Unplannable> {
-    let Inside { terminal, gated, trust, inner } = *inside;
+    let Inside { terminal, gated, trust: Trust { files: trusted, replaced, well_known }, inner } = inside;
     let Files { ground: _, places, links, hidden, home, user_name } = files;
     let mut skeleton = Skeleton::default();
     let covered = |path: &Path| places.iter().any(|place| place.folder && is_below(path, &place.path));
@@ -356,12 +356,12 @@ fn root(
             skeleton.file(Path::new(file), 0o644, contents.into_bytes())?;
         }
     }
-    for (file, contents) in &trust.files {
+    for (file, contents) in trusted {
         // It would be hidden, and something of the host's be trusted in its place.
-        if exists(file) {
-            return Err(Unplannable::Covered(file.clone()));
+        if exists(&file) {
+            return Err(Unplannable::Covered(file));
         }
-        skeleton.file(file, 0o444, contents.clone())?;
+        skeleton.file(&file, 0o444, contents)?;
     }
     for place in places.iter().filter(|place| !covered(&place.path)) {
         if place.folder {
@@ -386,7 +386,7 @@ fn root(
             skeleton.link(Path::new(link), Path::new(target))?;
         }
     }
-    for (name, file) in &trust.well_known {
+    for (name, file) in &well_known {
         // Not where the host's files are, nor over a link to them: those are replaced, if there are any.
         let led = links.iter().any(|(link, _)| is_within(name, link));
         let around = places.iter().any(|place| is_below(&place.path, name));
@@ -417,7 +417,7 @@ fn root(
     mounts.extend(hidden.iter().map(|(path, folder)| (path.as_path(), Mount::Hide(*folder))));
     mounts.extend(pins.iter().map(|path| (path.as_path(), Mount::Pin)));
     // After the place of the same path, if a file was granted by itself: the order of equals stays.
-    let replaced = trust.replaced.iter().filter(|(path, _)| {
+    let replaced = replaced.iter().filter(|(path, _)| {
         let seen = places.iter().rev().find(|place| is_within(path, &place.path));
         let hidden = hidden.iter().any(|(hidden, _)| is_within(path, hidden));
         // In a layer it may be gone.

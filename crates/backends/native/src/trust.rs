@@ -44,7 +44,8 @@ impl Trust {
         let mut replaced = BTreeSet::new();
         let mut well_known = Vec::new();
         // Looked up to where they really are: their names are links more often than not.
-        let mut replace = |path: &Path, by| match path.canonicalize() {
+        // Most are not there: to ask for all of a way at once takes less than to look at each part of it.
+        let mut replace = |path: &Path, by| match path.metadata().and_then(|_| path.canonicalize()) {
             Ok(real) if real.is_file() => drop(replaced.insert((real, by))),
             // What is not there, or not to be seen by whoever asks, nobody inside will read.
             Ok(_) | Err(_) => {}

@@ -3,9 +3,11 @@
 //! `/proc/net/tcp` would tell, but the kernel walks its whole table of connections for it: milliseconds on a large machine.
 //! So the sockets of the few processes inside are asked themselves; the table is read only where that is not allowed.
 
-use std::fs;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use model::Caller;
@@ -28,18 +30,31 @@ pub enum Over {
     Udp,
 }
 
+/// Sockets whose place is remembered.
+const MOST_SEEN: usize = 4096;
+
 pub struct Callers {
     /// The first process inside; all others come from it.
     first: i32,
     /// Whoever talked last is likely to talk next.
-    last: Option<i32>,
+    last: Option<Place>,
+    /// Those that were looked at for another's sake: connections often come many at once, and to look through all of them for
+    /// each would take longer than all else. Where they were is looked at again, so that what is told is always so.
+    seen: HashMap<SocketAddr, Place>,
     /// What is left to search in, and when that was so.
     left: (Duration, Instant),
 }
 
+/// Where a socket is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    process: i32,
+    descriptor: i32,
+}
+
 impl Callers {
     pub fn new(first: i32) -> Callers {
-        Callers { first, last: None, left: (MOST_TIME, Instant::now()) }
+        Callers { first, last: None, seen: HashMap::new(), left: (MOST_TIME, Instant::now()) }
     }
 
     /// Who has the socket that has this address inside. Nobody is found where it would take too long.
@@ -47,19 +62,40 @@ impl Callers {
         let (left, since) = self.left;
         let now = Instant::now();
         let left = left.saturating_add(now.saturating_duration_since(since) / COMES_BACK).min(MOST_TIME);
-        let found = self.search(over, canonical(address), now + left);
+        let wanted = canonical(address);
+        let found = self.remembered(over, wanted).or_else(|| self.search(over, wanted, now + left));
         self.left = (left.saturating_sub(now.elapsed()), Instant::now());
         self.last = Some(found?);
-        found.map(caller)
+        found.map(|place| caller(place.process))
     }
 
-    fn search(&self, over: Over, wanted: SocketAddr, until: Instant) -> Option<i32> {
-        let mut table = None;
-        let mut is_it = |process: i32| has(process, over, wanted, self.first, until, &mut table);
-        match self.last {
-            Some(last) if is_it(last) => Some(last),
-            _ => descendants(self.first, until, children, is_it),
+    /// Without a search: where it was seen, where the last one was, or beside that.
+    fn remembered(&mut self, over: Over, wanted: SocketAddr) -> Option<Place> {
+        let seen = self.seen.remove(&wanted);
+        let next = self.last.map(|last| Place { descriptor: last.descriptor.saturating_add(1), ..last });
+        [seen, self.last, next].into_iter().flatten().find(|place| place.is_of(over, wanted))
+    }
+
+    fn search(&mut self, over: Over, wanted: SocketAddr, until: Instant) -> Option<Place> {
+        let (first, last) = (self.first, self.last);
+        let mut look = Search { over, wanted, first, until, table: None, seen: &mut self.seen };
+        if let Some(found) = last.and_then(|last| look.through(last.process)) {
+            return Some(found);
         }
+        let mut found = None;
+        descendants(first, until, children, |process| {
+            found = look.through(process);
+            found.is_some()
+        });
+        found
+    }
+}
+
+impl Place {
+    fn is_of(self, over: Over, wanted: SocketAddr) -> bool {
+        let handle = Pid::from_raw(self.process).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let copy = handle.and_then(|handle| pidfd_getfd(handle, self.descriptor, PidfdGetfdFlags::empty()).ok());
+        copy.is_some_and(|copy| name_of(copy.as_fd(), over).is_some_and(|name| is(name, wanted)))
     }
 }
 
@@ -101,38 +137,68 @@ fn numbers(list: &[u8]) -> Vec<i32> {
     words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).filter(|number| *number > 0).collect()
 }
 
-/// `table`: the numbers of the sockets with that address, once it had to be read.
-fn has(process: i32, over: Over, wanted: SocketAddr, first: i32, until: Instant, table: &mut Option<Vec<u64>>) -> bool {
-    let Some(handle) = Pid::from_raw(process).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
-        return false;
-    };
-    if Instant::now() >= until {
-        return false;
+struct Search<'a> {
+    over: Over,
+    wanted: SocketAddr,
+    first: i32,
+    until: Instant,
+    /// The numbers of the sockets with that address, once the kernel's table had to be read.
+    table: Option<Vec<u64>>,
+    seen: &'a mut HashMap<SocketAddr, Place>,
+}
+
+impl Search<'_> {
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
     }
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-    let names = descriptors.flatten().take(MOST_LISTED).map(|descriptor| descriptor.file_name());
-    let mut numbers: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
-    // Whoever has many has the newest at the end.
-    numbers.sort_unstable_by(|one, other| other.cmp(one));
-    for number in numbers.into_iter().take(MOST_DESCRIPTORS) {
-        let link = fs::read_link(format!("/proc/{process}/fd/{number}"));
-        let Some(inode) = link.ok().and_then(|link| socket(link.as_os_str().as_encoded_bytes())) else { continue };
-        // A copy for a moment: whatever it is, we only ask for its address.
-        let same = match pidfd_getfd(&handle, number, PidfdGetfdFlags::empty()) {
-            Ok(copy) => matches(std::os::fd::AsFd::as_fd(&copy), over, wanted),
-            Err(Errno::PERM | Errno::NOSYS) => {
-                table.get_or_insert_with(|| read_table(first, over, wanted)).contains(&inode)
+
+    /// All sockets of one process.
+    fn through(&mut self, process: i32) -> Option<Place> {
+        let handle = Pid::from_raw(process).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())?;
+        if self.is_over() {
+            return None;
+        }
+        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?;
+        let names = descriptors.flatten().take(MOST_LISTED).map(|descriptor| descriptor.file_name());
+        let mut numbers: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+        // Whoever has many has the newest at the end.
+        numbers.sort_unstable_by(|one, other| other.cmp(one));
+        for descriptor in numbers.into_iter().take(MOST_DESCRIPTORS) {
+            let link = fs::read_link(format!("/proc/{process}/fd/{descriptor}"));
+            let Some(inode) = link.ok().and_then(|link| socket(link.as_os_str().as_encoded_bytes())) else { continue };
+            let place = Place { process, descriptor };
+            // A copy for a moment: whatever it is, we only ask for its address.
+            let same = match pidfd_getfd(&handle, descriptor, PidfdGetfdFlags::empty()) {
+                Ok(copy) => name_of(copy.as_fd(), self.over).is_some_and(|name| self.is_it(name, place)),
+                Err(Errno::PERM | Errno::NOSYS) => {
+                    let table = self.table.get_or_insert_with(|| read_table(self.first, self.over, self.wanted));
+                    table.contains(&inode)
+                }
+                Err(_) => false,
+            };
+            if same {
+                return Some(place);
             }
-            Err(_) => false,
-        };
-        if same {
+            if self.is_over() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// If not, it is remembered for others.
+    fn is_it(&mut self, name: SocketAddr, place: Place) -> bool {
+        if is(name, self.wanted) {
             return true;
         }
-        if Instant::now() >= until {
-            return false;
+        if self.over == Over::Tcp && name.port() != 0 {
+            if self.seen.len() >= MOST_SEEN {
+                self.seen.clear();
+            }
+            self.seen.insert(canonical(name), place);
         }
+        false
     }
-    false
 }
 
 /// The number of a socket, from a link of `/proc/PID/fd`.
@@ -141,17 +207,15 @@ fn socket(link: &[u8]) -> Option<u64> {
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-fn matches(socket: BorrowedFd<'_>, over: Over, wanted: SocketAddr) -> bool {
+/// Of a socket of this kind.
+fn name_of(socket: BorrowedFd<'_>, over: Over) -> Option<SocketAddr> {
     use rustix::net::{SocketType, getsockname, sockopt::socket_type};
     let kind = match over {
         Over::Tcp => SocketType::STREAM,
         Over::Udp => SocketType::DGRAM,
     };
-    socket_type(socket).is_ok_and(|found| found == kind)
-        && getsockname(socket)
-            .ok()
-            .and_then(|name| SocketAddr::try_from(name).ok())
-            .is_some_and(|name| is(name, wanted))
+    socket_type(socket).ok().filter(|found| *found == kind)?;
+    SocketAddr::try_from(getsockname(socket).ok()?).ok()
 }
 
 /// Datagrams can be sent by a socket that has only a port.
@@ -205,7 +269,10 @@ fn table_address(text: &str) -> Option<SocketAddr> {
 }
 
 fn caller(process: i32) -> Caller {
-    let program = program_name(&fs::read(format!("/proc/{process}/comm")).unwrap_or_default());
+    // The kernel gives all of it at once.
+    let mut room = [0; 64];
+    let read = File::open(format!("/proc/{process}/comm")).and_then(|mut file| file.read(&mut room));
+    let program = program_name(room.get(..read.unwrap_or(0)).unwrap_or_default());
     Caller { process, program }
 }
 
@@ -257,6 +324,26 @@ mod tests {
         });
         let best = best.min().expect("twenty");
         assert!(best.as_micros() < 3000, "{best:?}");
+    }
+
+    #[test]
+    fn of_many_that_come_at_once_each_is_found_and_the_search_is_made_once() {
+        let _calm = CALM.read();
+        let own = i32::try_from(std::process::id()).expect("a number");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let address = listener.local_addr().expect("an address");
+        let mut streams: Vec<_> = (0..50).map(|_| TcpStream::connect(address).expect("a connection")).collect();
+        let mut callers = Callers::new(own);
+        // The oldest is asked for first: all others are looked at for its sake.
+        let peers: Vec<SocketAddr> = streams.iter().map(|stream| stream.local_addr().expect("an address")).collect();
+        assert!(callers.find(Over::Tcp, peers[0]).is_some());
+        assert!(peers[1..].iter().all(|peer| callers.seen.contains_key(peer)));
+        // What was seen is not believed: this one is gone, and its place has another.
+        let (gone, kept) = (streams.remove(10), peers[10]);
+        drop(gone);
+        let _other = TcpStream::connect(address).expect("a connection");
+        assert_eq!(callers.find(Over::Tcp, kept), None);
+        assert!(peers[1..].iter().filter(|peer| **peer != kept).all(|peer| callers.find(Over::Tcp, *peer).is_some()));
     }
 
     #[test]

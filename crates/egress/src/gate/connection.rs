@@ -73,7 +73,8 @@ pub(crate) async fn take(gate: Rc<Gate>, client: TcpStream, peer: SocketAddr) {
         }
     };
     let talk = Talk { gate, number, caller, endpoint, peer };
-    match talk.prepare(&client).await {
+    // In a box that goes when it has gone through: what follows can last for long.
+    match Box::pin(talk.prepare(&client)).await {
         Ok((dialled, through)) => talk.go_on(client, dialled, through).await,
         Err(Stop::No(no)) => {
             talk.refuse(&no);

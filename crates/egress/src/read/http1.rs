@@ -51,7 +51,8 @@ impl Exchanges {
         let Exchanges { session, passage, secrets, limits, encrypted, share: _share } = self;
         let mut asks = hyper::client::conn::http1::Builder::new();
         asks.preserve_header_case(true).max_headers(4 * MOST_HEADERS).max_buf_size(BUFFER);
-        let (sender, server) = asks.handshake(TokioIo::new(server)).await.map_err(io::Error::other)?;
+        let shaking = Box::pin(asks.handshake(TokioIo::new(server)));
+        let (sender, server) = shaking.await.map_err(io::Error::other)?;
         let watch = Arc::new(Watch::default());
         let fence = Fence::new(passage.endpoint.clone());
         let upstream = Upstream::One(RefCell::new(sender));
@@ -60,7 +61,8 @@ impl Exchanges {
         let serving = relay.clone();
         let service = service_fn(move |request| {
             let relay = serving.clone();
-            async move { relay.serve(request).await }
+            // In a box: the library keeps room for one of these between requests.
+            Box::pin(async move { relay.serve(request).await })
         });
         let mut answers = hyper::server::conn::http1::Builder::new();
         answers.preserve_header_case(true).max_headers(MOST_HEADERS).max_buf_size(BUFFER.max(LARGEST_HEAD));

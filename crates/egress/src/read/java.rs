@@ -1,5 +1,7 @@
 //! A store of certificates as Java keeps them (JKS): a list, and a digest over it with the password that everybody knows.
 
+use sha1::Digest;
+
 const PASSWORD: &str = "changeit";
 /// Java's own salt of the digest.
 const SALT: &[u8] = b"Mighty Aphrodite";
@@ -7,7 +9,8 @@ const SALT: &[u8] = b"Mighty Aphrodite";
 /// Of names and certificates (DER).
 pub fn store<'a>(certificates: impl Iterator<Item = (String, &'a [u8])>) -> Vec<u8> {
     let certificates: Vec<_> = certificates.collect();
-    let mut store = Vec::new();
+    let room: usize = certificates.iter().map(|(name, certificate)| name.len() + certificate.len() + 32).sum();
+    let mut store = Vec::with_capacity(room + 64);
     number(&mut store, 0xfeed_feed);
     number(&mut store, 2);
     number(&mut store, certificates.len());
@@ -21,13 +24,13 @@ pub fn store<'a>(certificates: impl Iterator<Item = (String, &'a [u8])>) -> Vec<
         number(&mut store, certificate.len());
         store.extend(certificate);
     }
-    let mut digest = sha1_smol::Sha1::new();
+    let mut digest = sha1::Sha1::new();
     for letter in PASSWORD.encode_utf16() {
-        digest.update(&letter.to_be_bytes());
+        digest.update(letter.to_be_bytes());
     }
     digest.update(SALT);
     digest.update(&store);
-    store.extend(digest.digest().bytes());
+    store.extend(digest.finalize());
     store
 }
 
