@@ -25,7 +25,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("crates/guest", &["belljar-sys"]),
     // Their programs carry the payload, and stand inside a native sandbox themselves.
     ("crates/backends/wasm", &["belljar-model", "belljar-sys", "belljar-native"]),
-    ("crates/backends/gvisor", &["belljar-model", "belljar-sys", "belljar-native"]),
+    // It also has a first process of its own inside: the usher.
+    ("crates/backends/gvisor", &["belljar-model", "belljar-sys", "belljar-guest", "belljar-native"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),
     (
         "crates/engine",

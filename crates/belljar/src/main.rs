@@ -12,7 +12,7 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 /// Every backend, the cheapest first. A new one is a line here.
 fn backends() -> Vec<Box<dyn Backend>> {
-    vec![Box::new(native::Native::new())]
+    vec![Box::new(native::Native::new()), Box::new(gvisor::Gvisor::new())]
 }
 
 /// Every language that rules may be written in, besides our own. A new one is a line here.
@@ -24,6 +24,10 @@ fn languages() -> Vec<Box<dyn RuleLanguage>> {
 }
 
 fn main() -> ExitCode {
+    // Inside gVisor, where this same program is the first process.
+    if std::env::args_os().next().is_some_and(|name| name == guest::usher::NAME) {
+        return guest::usher::begin();
+    }
     let version = env!("CARGO_PKG_VERSION");
     let engine = Engine::new(Parts {
         backends: backends(),

@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Instant;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
@@ -39,6 +39,8 @@ pub struct Payload {
     pub environment: Strings,
     pub directory: CString,
     pub terminal: bool,
+    /// Numbers of descriptors that it gets besides input and output.
+    pub gifts: Vec<RawFd>,
 }
 
 /// Never returns. Whatever goes wrong is reported, and ends this process before the payload starts.
@@ -76,7 +78,9 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     drop(user_terminal);
     std::mem::forget(attached);
     or_end(process::close_all_from(0, wire_at.as_raw_fd()));
-    let status = reap_until(pid);
+    // A carrier passes a stop on, where it is obeyed; if it stood still itself, the payload would go on.
+    let stop = if orders.payload.gifts.is_empty() { Stop::Firmly } else { Stop::Politely };
+    let status = reap_until(pid, stop);
     or_end(wire::send(wire_at, Report::Ended { status }, &[]));
     process::exit(0)
 }
@@ -113,6 +117,9 @@ fn start(orders: &Orders, wire: BorrowedFd<'_>, terminal: Option<&OwnedFd>, umas
         signals::reset_actions();
         signals::restore(&orders.mask).map_err(|error| (Stage::Execute, error))?;
         process::close_on_exec_from(3).map_err(|error| (Stage::Execute, error))?;
+        for gift in &payload.gifts {
+            process::keep_over_exec(*gift).map_err(|error| (Stage::Execute, error))?;
+        }
         Err((Stage::Execute, process::execute(&payload.program, &payload.arguments, &payload.environment)))
     };
     let Err((stage, error)) = begin();
@@ -142,8 +149,15 @@ fn libc_eio() -> i32 {
     rustix::io::Errno::IO.raw_os_error()
 }
 
+/// How the payload is stopped, when somebody stops the whole job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Firmly,
+    Politely,
+}
+
 /// Waits until the payload ends, reaping every orphan and passing on what the parent signals.
-fn reap_until(payload: i32) -> i32 {
+pub(crate) fn reap_until(payload: i32, stop: Stop) -> i32 {
     const CHILD: i32 = rustix::process::Signal::CHILD.as_raw();
     const STOP: i32 = rustix::process::Signal::TSTP.as_raw();
     const FIRM_STOP: i32 = rustix::process::Signal::STOP.as_raw();
@@ -161,7 +175,7 @@ fn reap_until(payload: i32) -> i32 {
             }
             // To the payload's whole group, as a terminal would; it may have ended this very moment.
             // The payload's group is an orphan to the kernel, which then ignores a polite stop.
-            STOP => match process::kill(-payload, FIRM_STOP) {
+            STOP if stop == Stop::Firmly => match process::kill(-payload, FIRM_STOP) {
                 Ok(()) | Err(_) => {}
             },
             signal => match process::kill(-payload, signal) {
@@ -296,10 +310,10 @@ impl<'a> State<'a> {
                 self.attach(by.as_fd(), path)?;
                 self.keep(by);
             }
-            Step::Proc { path } => {
+            Step::Proc { path, writable } => {
                 // Processes that may not be inspected, ours first of all, are not even listed.
                 let settings = [(c"hidepid", Some(c"invisible"))];
-                let proc = mounts::create(c"proc", &settings, Attributes::READ_ONLY)?;
+                let proc = mounts::create(c"proc", &settings, Attributes { read_only: !writable, devices: false })?;
                 mounts::attach_plainly(proc.as_fd(), path)?;
                 self.keep(proc);
             }

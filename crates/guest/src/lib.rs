@@ -7,6 +7,7 @@ pub mod first;
 mod restrict;
 pub mod step;
 mod trial;
+pub mod usher;
 pub mod wire;
 
 pub use first::{Orders, Payload};

@@ -80,6 +80,8 @@ pub enum Step {
     },
     Proc {
         path: CString,
+        /// For a carrier, which maps users of processes it starts.
+        writable: bool,
     },
     Terminals {
         path: CString,
@@ -219,8 +221,9 @@ impl fmt::Display for Step {
             }
             Step::Hide { path, .. } => write!(out, "hide     {}", inside(path.path())),
             Step::Replace { path, by } => write!(out, "replace  {} by {}", inside(path.path()), inside(by)),
-            Step::Proc { path } => {
-                write!(out, "proc     {} read-only, own processes", inside(path))
+            Step::Proc { path, writable } => {
+                let rights = if *writable { "read-write" } else { "read-only" };
+                write!(out, "proc     {} {rights}, own processes", inside(path))
             }
             Step::Terminals { path } => write!(out, "pts      {}", inside(path)),
             Step::SealRoot => write!(out, "seal     the root read-only"),

@@ -113,6 +113,7 @@ fn said(steps: Vec<Step>, trials: Vec<Trial>) -> Result<(Option<Report>, bool), 
     let touch: Result<Vec<CString>, String> =
         ["/usr/bin/touch", mark.to_str().ok_or("no text")?].into_iter().map(text).collect();
     let payload = Payload {
+        gifts: Vec::new(),
         program: text("/usr/bin/touch")?,
         arguments: Strings::new(touch?),
         environment: Strings::new(Vec::new()),

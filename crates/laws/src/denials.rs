@@ -14,7 +14,7 @@ const MOST_OF_ONE: usize = 20;
 
 static REAL: LazyLock<[(Rules, Program); 2]> = LazyLock::new(|| {
     [false, true].map(|strict| {
-        let rules = rules(Options { no_sockets: strict, fixed_affinity: strict });
+        let rules = rules(Options { no_sockets: strict, fixed_affinity: strict, carrier: !strict });
         let program = compile(&rules);
         (rules, program)
     })

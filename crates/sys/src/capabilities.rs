@@ -29,6 +29,23 @@ const NO_AMBIENT_RAISE: u64 = 1 << 6 | 1 << 7;
 /// Empties the bounding, ambient, inheritable, permitted and effective sets, in the order that works.
 pub fn drop_all() -> io::Result<()> {
     prctl(libc::PR_SET_SECUREBITS, NO_ROOT | NO_SETUID_FIXUP | NO_AMBIENT_RAISE)?;
+    drop_bounding()?;
+    prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64)?;
+    drop_current()
+}
+
+/// The same where the kernel is gVisor's, which has neither securebits nor ambient capabilities. Whoever is not root, may
+/// gain no privileges and is bounded by nothing gets none either.
+pub fn drop_all_in_a_guest() -> io::Result<()> {
+    drop_bounding()?;
+    match prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64) {
+        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
+        _ => {}
+    }
+    drop_current()
+}
+
+fn drop_bounding() -> io::Result<()> {
     for capability in 0.. {
         // The kernel's last capability is the last number it does not call invalid.
         match prctl(libc::PR_CAPBSET_DROP, capability) {
@@ -37,8 +54,7 @@ pub fn drop_all() -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64)?;
-    drop_current()
+    Ok(())
 }
 
 /// Empties the sets of this process that can be emptied without any privilege.

@@ -2,13 +2,23 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
+
+/// Takes a descriptor that somebody left open for us under a number, if it is open.
+pub fn take(number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: F_GETFD takes no further argument and changes nothing.
+    if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return None;
+    }
+    // SAFETY: it is open, and whoever calls this says that it was left for them: nothing else in this process owns it.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
 
 /// With one message.
 pub const MOST: usize = 16;

@@ -60,6 +60,22 @@ pub fn map_self_at(own: BorrowedFd<'_>, user: Mapping, group: Mapping) -> io::Re
     write_once(own, c"gid_map", &line[..length])
 }
 
+/// The same where the kernel is gVisor's, which has no `setgroups` to give up.
+pub fn map_self_in_a_guest(user: Mapping, group: Mapping) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let own = rustix::fs::open(c"/proc/self", flags, Mode::empty())?;
+    let (line, length) = user.line();
+    write_once(own.as_fd(), c"uid_map", &line[..length])?;
+    match write_once(own.as_fd(), c"setgroups", b"deny") {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            return Err(error);
+        }
+        _ => {}
+    }
+    let (line, length) = group.line();
+    write_once(own.as_fd(), c"gid_map", &line[..length])
+}
+
 /// Writes the maps of `pid`, which takes privilege over both identities.
 pub fn map_other(pid: i32, user: Mapping, group: Mapping) -> io::Result<()> {
     let folder = Path::new("/proc").join(pid.to_string());

@@ -277,6 +277,12 @@ pub fn close_on_exec_from(first: u32) -> io::Result<()> {
     close_range(first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
 }
 
+/// The descriptor of that number stays open when a program is executed. One that is not there is an error.
+pub fn keep_over_exec(number: RawFd) -> io::Result<()> {
+    // SAFETY: F_SETFD takes an integer, and changes nothing but whether an exec closes the descriptor.
+    checked(unsafe { libc::fcntl(number, libc::F_SETFD, 0) }.into()).map(drop)
+}
+
 /// Closes every descriptor from `first` on but `keep`. For a fresh child that owns none of them.
 pub fn close_all_from(first: u32, keep: RawFd) -> io::Result<()> {
     let keep = keep as u32;

@@ -18,6 +18,8 @@ pub struct Options {
     pub no_sockets: bool,
     /// Processors are held by affinity, which must then stay as it is.
     pub fixed_affinity: bool,
+    /// It is for a carrier: a kernel of its own, which makes namespaces and mounts of its own.
+    pub carrier: bool,
 }
 
 /// Always allowed: they act on the caller, its own processes, or on files that other walls guard.
@@ -376,6 +378,14 @@ const ALLOWED_PRCTL: &[(u32, u32)] = &[
 /// Ways of personality(2): ask, plain, and without address randomisation, for debuggers and sanitizers.
 const ALLOWED_PERSONALITIES: &[u32] = &[0, 0xffff_ffff, 0x0004_0000];
 
+/// What a carrier needs besides, to shut itself and others in: namespaces, mounts of its own, a root of its own. That it
+/// owns none of ours is the user namespace's business.
+const CARRIERS: &[Call] = &[Call::mount, Call::umount2, Call::pivot_root, Call::chroot];
+/// The one namespace that it has no use for.
+const NEW_CGROUP: u32 = 0x0200_0000;
+/// Options of prctl(2) by which it gives up powers: the bounding set, secure bits.
+const CARRIERS_PRCTL: &[(u32, u32)] = &[(24, 24), (28, 28)];
+
 const ALLOW: Rule = Rule::Always(Action::Allow);
 const REFUSE: Rule = Rule::Always(Action::Notify);
 const TELL: Rule = Rule::Always(Action::Notify);
@@ -430,8 +440,12 @@ pub fn rules(options: Options) -> Rules {
     );
     let controls = REFUSED_CONTROLS.iter().map(|(command, _)| *command).collect();
     set(Call::ioctl, Rule::look(1, vec![(controls, REFUSE)], ALLOW));
-    let prctl =
-        Look { half: Half::Low(0), mask: u32::MAX, arms: vec![(ALLOWED_PRCTL.to_vec(), ALLOW)], otherwise: REFUSE };
+    let mut options_of_prctl = ALLOWED_PRCTL.to_vec();
+    if options.carrier {
+        options_of_prctl.extend(CARRIERS_PRCTL);
+        options_of_prctl.sort_unstable();
+    }
+    let prctl = Look { half: Half::Low(0), mask: u32::MAX, arms: vec![(options_of_prctl, ALLOW)], otherwise: REFUSE };
     set(Call::prctl, Rule::Look(Box::new(prctl)));
     set(Call::personality, Rule::look(0, vec![(ALLOWED_PERSONALITIES.to_vec(), ALLOW)], REFUSE));
 
@@ -443,6 +457,12 @@ pub fn rules(options: Options) -> Rules {
     set(Call::prlimit64, Rule::Look(Box::new(null_low)));
     set(Call::setrlimit, not_core(0));
     set(Call::sched_setaffinity, if options.fixed_affinity { REFUSE } else { ALLOW });
+    if options.carrier {
+        for call in CARRIERS {
+            set(*call, ALLOW);
+        }
+        set(Call::clone, Rule::without_bits(0, NEW_CGROUP, ALLOW, REFUSE));
+    }
     rules
 }
 
@@ -607,7 +627,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_program_says_what_the_rules_say(number in 0u32..700, arguments in arguments(), none in any::<bool>()) {
-            let rules = rules(Options { no_sockets: none, fixed_affinity: none });
+            let rules = rules(Options { no_sockets: none, fixed_affinity: none, carrier: !none });
             let program = compile(&rules);
             let expected = rules.get(number).decide(&arguments);
             prop_assert_eq!(interpret(&program, native_architecture(), number, &arguments), Some(expected));
@@ -621,6 +641,17 @@ mod tests {
                 prop_assert_eq!(interpret(&program, architecture, number, &arguments), Some(Action::Notify));
             }
         }
+    }
+
+    #[test]
+    fn a_carrier_may_shut_itself_in_and_nothing_else() {
+        let payload = rules(Options::default());
+        let carrier = rules(Options { carrier: true, ..Options::default() });
+        let more: Vec<&str> = Call::all()
+            .filter(|call| carrier.get(number(*call)) != payload.get(number(*call)))
+            .map(|call| call.name())
+            .collect();
+        assert_eq!(more, ["clone", "prctl", "pivot_root", "chroot", "mount", "umount2"]);
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn new_root() -> Step {
 
 fn proc_steps() -> Vec<Step> {
     let folder = Step::Directory { path: c"proc".into(), mode: 0o755 };
-    vec![map_self(), Step::KeepMountsPrivate, new_root(), folder, Step::Proc { path: c"proc".into() }]
+    vec![map_self(), Step::KeepMountsPrivate, new_root(), folder, Step::Proc { path: c"proc".into(), writable: false }]
 }
 
 fn overlay_steps() -> Vec<Step> {

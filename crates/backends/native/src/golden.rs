@@ -101,7 +101,7 @@ fn gated(gated: Gated) -> Powers {
 
 fn text(powers: &Powers, host: &Host, mode: Mode) -> String {
     let blueprint = plan(powers, &stacks(), trust(powers), host, mode).expect("it can be planned");
-    let steps = describe(&blueprint, &powers.command);
+    let steps = describe(&blueprint, &powers.command, "payload");
     let steps: Vec<String> = steps.iter().map(|step| format!("{:<8} {}", step.by, step.does)).collect();
     let walls = assess(powers, host, mode);
     let walls: Vec<String> =

@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
@@ -19,6 +19,7 @@ use sys::seccomp::{self, Answer};
 use sys::{mounts, signals};
 
 use crate::calls;
+use crate::carrier::{self, Carrier, Ties};
 use crate::groups::{Ceiling, Group, Placement};
 use crate::host::Host;
 use crate::input::Input;
@@ -48,6 +49,8 @@ pub struct Raised {
     pub sweep: bool,
     /// Walls that were tried from inside, and held.
     pub proven: Vec<Wall>,
+    /// Where the first process behind a carrier reports.
+    pub behind: Option<OwnedFd>,
 }
 
 /// How long each part took, where somebody wants to know.
@@ -77,6 +80,7 @@ pub fn launch(
     host: &Host,
     streams: Streams,
     trace: bool,
+    carried: Option<(&Carrier, Ties)>,
 ) -> Result<Raised, SetupFailure> {
     let started = Instant::now();
     let mut clock = Clock::new(trace);
@@ -97,12 +101,16 @@ pub fn launch(
         let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error, apart);
         let pumps = pumps.map_err(cannot("make pipes"))?;
         let input = Input::prepare(powers.command.terminal, input).map_err(cannot("make pipes"))?;
-        let payload = payload(powers).map_err(cannot("pass on the command"))?;
+        let (payload, ties) = match carried {
+            None => (payload(powers), None),
+            Some((carrier, ties)) => (carrier_as_payload(carrier, &ties, powers.command.terminal), Some(ties)),
+        };
+        let payload = payload.map_err(cannot("pass on the command"))?;
         let mask = signals::block_all().map_err(cannot("block signals"))?;
         let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
-        Ok((pumps, terminal, witness, outside, input, payload, mask, signals))
+        Ok((pumps, terminal, witness, outside, input, payload, ties, mask, signals))
     };
-    let (pumps, screen, witness, outside, input, payload, mask, signals) = match ends() {
+    let (pumps, screen, witness, outside, input, payload, ties, mask, signals) = match ends() {
         Ok(ends) => ends,
         Err(failed) => return Err(undo(group, failed)),
     };
@@ -142,6 +150,8 @@ pub fn launch(
         Err(error) => return Err(undo(group, cannot_fork(&error))),
     };
     drop(theirs);
+    // The gifts are the child's from here on.
+    let behind = ties.map(|ties| ties.report);
     clock.lap("parent: fork into namespaces");
     let pumps = pumps.enter_parent();
     let input = input.enter_parent();
@@ -162,6 +172,7 @@ pub fn launch(
         clock,
         sweep,
         proven: walls,
+        behind,
     };
     let armed = maps.map_or(Ok(()), |maps| be_the_parent(&mut raised, maps, &trees, alone)).and_then(|()| {
         if early {
@@ -449,6 +460,21 @@ fn payload(powers: &Powers) -> io::Result<Payload> {
         environment: Strings::new(environment?),
         directory: string(powers.command.directory.as_os_str())?,
         terminal: powers.command.terminal,
+        gifts: Vec::new(),
+    })
+}
+
+/// In the payload's place, without any variable.
+fn carrier_as_payload(carrier: &Carrier, ties: &Ties, terminal: bool) -> io::Result<Payload> {
+    let string = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| io::Error::other("it has a zero byte in it"));
+    let arguments: io::Result<Vec<_>> = carrier.arguments.iter().map(|argument| string(argument)).collect();
+    Ok(Payload {
+        program: string(carrier::PROGRAM.as_ref())?,
+        arguments: Strings::new(arguments?),
+        environment: Strings::new(Vec::new()),
+        directory: string("/".as_ref())?,
+        terminal,
+        gifts: ties.gifts.iter().map(AsRawFd::as_raw_fd).collect(),
     })
 }
 

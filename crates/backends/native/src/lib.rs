@@ -3,7 +3,9 @@
 //! `plan` decides, purely; `launch` follows; `supervise` watches to the end; `assess` and `diagnose` tell the truth.
 
 mod assess;
+mod behind;
 mod calls;
+pub mod carrier;
 mod denials;
 mod diagnose;
 #[cfg(test)]
@@ -29,6 +31,9 @@ use model::{
     Strength, Wall,
 };
 
+pub use supervise::{Supervised, Warm};
+
+use carrier::{Carrier, Ties};
 use host::Host;
 use plan::Mode;
 use trust::Trust;
@@ -74,12 +79,68 @@ impl Native {
     }
 
     fn blueprint(&self, grant: &Grant, stacks: &[Stack], trust: Trust) -> Result<plan::Blueprint, SetupFailure> {
-        plan::plan(grant.powers(), stacks, trust, self.host(), self.mode(grant)).map_err(|error| SetupFailure {
-            wall: None,
-            message: error.to_string(),
-            fix: error.fix().to_owned(),
-            layers: false,
-        })
+        plan::plan(grant.powers(), stacks, trust, self.host(), self.mode(grant)).map_err(unplannable)
+    }
+}
+
+/// For backends whose payload stands behind a carrier.
+impl Native {
+    /// How well each wall is held around a carrier.
+    pub fn assess_around(&self, grant: &Grant) -> Enforcement {
+        assess::assess(grant.powers(), self.host(), Mode::Full)
+    }
+
+    /// Who the payload is to be behind it.
+    pub fn payload_is(&self) -> (u32, u32) {
+        plan::payload_is(self.host())
+    }
+
+    pub fn plan_around(
+        &self,
+        grant: &Grant,
+        stacks: &[Stack],
+        carrier: &Carrier,
+    ) -> Result<Vec<model::Step>, SetupFailure> {
+        let trust = Trust::foreseen(grant.powers());
+        let blueprint = plan::carried(grant.powers(), stacks, trust, self.host(), carrier).map_err(unplannable)?;
+        let carried = model::Command {
+            program: carrier::PROGRAM.into(),
+            arguments: carrier.arguments.clone(),
+            directory: "/".into(),
+            terminal: grant.powers().command.terminal,
+        };
+        Ok(plan::describe(&blueprint, &carried, "carrier"))
+    }
+
+    /// Raises all walls, and starts the carrier behind them.
+    pub fn carry(
+        &self,
+        grant: &Grant,
+        stacks: &[Stack],
+        mut streams: Streams,
+        trace: bool,
+        (carrier, ties): (&Carrier, Ties),
+        enforcement: Enforcement,
+    ) -> Result<Supervised, SetupFailure> {
+        let trust = trust_for(grant, &mut streams)?;
+        let powers = grant.powers();
+        let blueprint = plan::carried(powers, stacks, trust, self.host(), carrier).map_err(unplannable)?;
+        let raised = launch::launch(blueprint, powers, self.host(), streams, trace, Some((carrier, ties)))?;
+        let (grant, stacks) = (grant.clone(), stacks.to_vec());
+        Ok(Supervised { raised, grant, stacks, enforcement, backend: carrier.backend })
+    }
+}
+
+fn unplannable(error: plan::Unplannable) -> SetupFailure {
+    SetupFailure { wall: None, message: error.to_string(), fix: error.fix().to_owned(), layers: false }
+}
+
+/// Before anything else is done: no files are asked of nobody.
+fn trust_for(grant: &Grant, streams: &mut Streams) -> Result<Trust, SetupFailure> {
+    match (&grant.powers().network, &mut streams.outside) {
+        (Network::Gated(_), Some(outside)) => Ok(Trust::look(grant.powers(), outside.files())),
+        (Network::Gated(_), None) => Err(launch::nobody_outside()),
+        (Network::Closed, _) => Ok(Trust::default()),
     }
 }
 
@@ -115,7 +176,7 @@ impl Backend for Native {
                 .iter()
                 .map(|(name, value)| format!("{}={}", lossy(name), lossy(value)))
                 .collect(),
-            steps: plan::describe(&blueprint, &powers.command),
+            steps: plan::describe(&blueprint, &powers.command, "payload"),
             enforcement: self.assess(grant),
         })
     }
@@ -127,15 +188,11 @@ impl Backend for Native {
         mut streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        // Before anything else is done: no files are asked of nobody.
-        let trust = match (&grant.powers().network, &mut streams.outside) {
-            (Network::Gated(_), Some(outside)) => Trust::look(grant.powers(), outside.files()),
-            (Network::Gated(_), None) => return Err(launch::nobody_outside()),
-            (Network::Closed, _) => Trust::default(),
-        };
-        let raised = launch::launch(self.blueprint(grant, stacks, trust)?, grant.powers(), self.host(), streams, trace)
-            .map_err(|failure| self.with_a_way_out(failure, grant))?;
-        Ok(Box::new(supervise::Supervised {
+        let trust = trust_for(grant, &mut streams)?;
+        let raised =
+            launch::launch(self.blueprint(grant, stacks, trust)?, grant.powers(), self.host(), streams, trace, None)
+                .map_err(|failure| self.with_a_way_out(failure, grant))?;
+        Ok(Box::new(Supervised {
             raised,
             grant: grant.clone(),
             stacks: stacks.to_vec(),

@@ -16,6 +16,7 @@ use sys::mounts::Attributes;
 use sys::process::Namespaces;
 
 use crate::calls;
+use crate::carrier::{self, Carrier};
 use crate::groups::{Ceiling, Placement};
 use crate::host::{Host, Identity};
 use crate::trust::Trust;
@@ -110,12 +111,33 @@ pub fn plan(
         return Err(Unplannable::NotOnTheHost);
     }
     match mode {
-        Mode::Full => full(powers, stacks, trust, host),
+        Mode::Full => full(powers, stacks, trust, host, None),
         Mode::Reduced => reduced(powers, host),
     }
 }
 
-fn full(powers: &Powers, stacks: &[Stack], trust: Trust, host: &Host) -> Result<Blueprint, Unplannable> {
+/// The same namespaces and files, and in the payload's place a program that carries it. What is granted is below
+/// `carrier::GUEST`; what the carrier needs for itself is beside it, where the payload can't see it.
+pub fn carried(
+    powers: &Powers,
+    stacks: &[Stack],
+    trust: Trust,
+    host: &Host,
+    carrier: &Carrier,
+) -> Result<Blueprint, Unplannable> {
+    match powers.files.ground {
+        Ground::Host => full(powers, stacks, trust, host, Some(carrier)),
+        _ => Err(Unplannable::NotOnTheHost),
+    }
+}
+
+fn full(
+    powers: &Powers,
+    stacks: &[Stack],
+    trust: Trust,
+    host: &Host,
+    carrier: Option<&Carrier>,
+) -> Result<Blueprint, Unplannable> {
     let Powers { command, files, environment: _, network, limits } = powers;
     let mut steps = Vec::new();
     let ceiling = ceiling(limits, &host.groups);
@@ -139,7 +161,7 @@ fn full(powers: &Powers, stacks: &[Stack], trust: Trust, host: &Host) -> Result<
     steps.push(Step::KeepMountsPrivate);
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
     let gated = matches!(network, Network::Gated(_));
-    let inside = Inside { terminal: command.terminal, gated, trust, inner };
+    let inside = Inside { terminal: command.terminal, gated, trust, inner, carrier };
     let trees = root(&mut steps, files, stacks, inside, host)?;
     steps.extend([Step::SealRoot, Step::ChangeRoot, Step::Hostname(text(HOSTNAME))]);
     if let Placement::Older { .. } = host.groups {
@@ -155,22 +177,29 @@ fn full(powers: &Powers, stacks: &[Stack], trust: Trust, host: &Host) -> Result<
         // While we may still change it.
         steps.push(Step::OpenDoors { loopback: gated.loopback.clone() });
     }
+    // A carrier is root there, of nothing: what it mounts and makes is its own, and all that was made so far is not.
+    let (user, group) = if carrier.is_some() { (0, 0) } else { inner };
     steps.extend([
-        Step::EnterUser {
-            user: Mapping { inside: inner.0, outside: 0 },
-            group: Mapping { inside: inner.1, outside: 0 },
-        },
+        Step::EnterUser { user: Mapping { inside: user, outside: 0 }, group: Mapping { inside: group, outside: 0 } },
         Step::NewSession,
         Step::NewKeyring,
-        Step::DropCapabilities { bounding: true },
-        Step::ForbidNewPrivileges,
     ]);
-    lower_limits(&mut steps, limits);
-    if host.landlock > 0 {
+    match carrier {
+        None => steps.push(Step::DropCapabilities { bounding: true }),
+        Some(_) => {}
+    }
+    steps.push(Step::ForbidNewPrivileges);
+    match carrier {
+        None => lower_limits(&mut steps, limits),
+        Some(_) => carrier::lower_limits(&mut steps, limits),
+    }
+    // Landlock would keep a carrier from mounting anything, also its own.
+    if host.landlock > 0 && carrier.is_none() {
         steps.push(Step::Restrict(Landlock { abi: host.landlock, rules: landlock_rules(files)?, refuse_tcp: false }));
     }
     let processors = by_affinity(limits, host);
-    let options = calls::Options { no_sockets: false, fixed_affinity: processors.is_some() };
+    let options =
+        calls::Options { no_sockets: false, fixed_affinity: processors.is_some(), carrier: carrier.is_some() };
     if let Some(after) = stacks.iter().map(|stack| stack.begun).max().filter(|begun| *begun > 0) {
         steps.push(Step::AwaitTick { after });
     }
@@ -189,15 +218,18 @@ fn full(powers: &Powers, stacks: &[Stack], trust: Trust, host: &Host) -> Result<
         // Later, from within its groups, where there are any.
         cgroup: ceiling.is_none(),
     };
-    let trials = vec![
+    let mut trials = vec![
         (Wall::SystemCalls, Trial::ForbiddenCall),
         (Wall::Files, Trial::MakeFolder),
         (Wall::Processes, Trial::SeeParent),
         (Wall::Network, if gated { Trial::ReachPastGate } else { Trial::ReachOut }),
-        (Wall::Privileges, Trial::HoldPower),
         (Wall::Terminal, Trial::OpenTerminal),
-        (Wall::OpenFiles, Trial::OpenMore { than: limits.open_files }),
     ];
+    // Behind a carrier, these are the payload's and not the carrier's: they are tried in there.
+    if carrier.is_none() {
+        trials.push((Wall::Privileges, Trial::HoldPower));
+        trials.push((Wall::OpenFiles, Trial::OpenMore { than: limits.open_files }));
+    }
     Ok(Blueprint { namespaces, maps, trees, ceiling, processors, steps, trials })
 }
 
@@ -242,7 +274,7 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, Unplannable> {
     let landlock = Landlock { abi: host.landlock, rules, refuse_tcp: true };
     steps.push(Step::Restrict(landlock));
     let processors = by_affinity(limits, host);
-    let options = calls::Options { no_sockets: true, fixed_affinity: processors.is_some() };
+    let options = calls::Options { no_sockets: true, fixed_affinity: processors.is_some(), carrier: false };
     // Before the filter, which keeps the payload from doing the same.
     steps.push(Step::ForbidInspection);
     steps.push(Step::Filter(filter::compile(&calls::rules(options))));
@@ -278,6 +310,11 @@ fn identities(identity: Identity) -> (Option<(Mapping, Mapping)>, (u32, u32)) {
     }
 }
 
+/// Who the payload is inside.
+pub fn payload_is(host: &Host) -> (u32, u32) {
+    identities(host.identity).1
+}
+
 fn ceiling(limits: &Limits, placement: &Placement) -> Option<Ceiling> {
     let Limits {
         wall_time: _,
@@ -308,13 +345,21 @@ fn by_affinity(limits: &Limits, host: &Host) -> Option<u32> {
 }
 
 /// What a root depends on besides files.
-struct Inside {
+struct Inside<'a> {
     terminal: bool,
     /// Names can be asked for.
     gated: bool,
     trust: Trust,
     /// Who the payload is.
     inner: (u32, u32),
+    carrier: Option<&'a Carrier>,
+}
+
+impl Inside<'_> {
+    /// Where the payload's root is, from the new root on.
+    fn base(&self) -> &'static str {
+        if self.carrier.is_some() { carrier::GUEST } else { "/" }
+    }
 }
 
 /// The root, in two parts. First all that is ours, while nothing of the host's is mounted: so that no folder or
@@ -323,12 +368,14 @@ fn root(
     steps: &mut Vec<Step>,
     files: &Files,
     stacks: &[Stack],
-    inside: Inside,
+    inside: Inside<'_>,
     host: &Host,
 ) -> Result<Vec<Tree>, Unplannable> {
-    let Inside { terminal, gated, trust: Trust { files: trusted, replaced, well_known }, inner } = inside;
+    let base = inside.base();
+    let Inside { terminal, gated, trust: Trust { files: trusted, replaced, well_known }, inner, carrier } = inside;
     let Files { ground: _, places, links, hidden, home, user_name } = files;
-    let mut skeleton = Skeleton::default();
+    let relative = |inside: &Path| relative(base, inside);
+    let mut skeleton = Skeleton { base, ..Skeleton::default() };
     let covered = |path: &Path| places.iter().any(|place| place.folder && is_below(path, &place.path));
     let exists = |path: &Path| places.iter().any(|place| is_within(path, &place.path));
 
@@ -339,7 +386,9 @@ fn root(
     for (path, mode) in &scratch {
         skeleton.folder(path, *mode)?;
     }
-    for folder in ["/proc", "/dev/pts"] {
+    // Another kernel has these of its own.
+    let folders: &[&str] = if carrier.is_some() { &["/proc", "/sys", "/dev"] } else { &["/proc", "/dev/pts"] };
+    for folder in folders {
         skeleton.folder(Path::new(folder), 0o755)?;
     }
     // Without a terminal, opening `/dev/tty` fails one way or the other.
@@ -348,8 +397,10 @@ fn root(
         Some("/dev/tty") => terminal,
         _ => true,
     };
+    let mut own = Skeleton { base: "/", ..Skeleton::default() };
+    let devices = if carrier.is_some() { &mut own } else { &mut skeleton };
     for device in host.devices.iter().filter(wanted) {
-        skeleton.file(device, 0o666, Vec::new())?;
+        devices.file(device, 0o666, Vec::new())?;
     }
     for (file, contents) in own_files(inner, home, user_name, gated) {
         if !exists(Path::new(file)) {
@@ -382,7 +433,8 @@ fn root(
         ("/dev/random", "urandom"),
         ("/var/tmp", "/tmp"),
     ] {
-        if !exists(Path::new(link)) {
+        let of_the_guest = carrier.is_some() && link.starts_with("/dev/");
+        if !exists(Path::new(link)) && !of_the_guest {
             skeleton.link(Path::new(link), Path::new(target))?;
         }
     }
@@ -394,11 +446,18 @@ fn root(
             skeleton.link(name, Path::new(file))?;
         }
     }
-    skeleton.file(&Path::new("/").join(EMPTY_FILE), 0o444, Vec::new())?;
-    skeleton.file(&Path::new("/").join(OWN_IDENTITY), 0o444, NO_IDENTITY.as_bytes().to_vec())?;
+    let covers = if carrier.is_some() { &mut own } else { &mut skeleton };
+    covers.file(&Path::new("/").join(EMPTY_FILE), 0o444, Vec::new())?;
+    covers.file(&Path::new("/").join(OWN_IDENTITY), 0o444, NO_IDENTITY.as_bytes().to_vec())?;
     if hidden.iter().any(|(_, folder)| *folder) {
-        skeleton.folder(&Path::new("/").join(EMPTY_FOLDER), 0o555)?;
+        covers.folder(&Path::new("/").join(EMPTY_FOLDER), 0o555)?;
     }
+    if let Some(carrier) = carrier {
+        own.folder(Path::new(carrier::GUEST), 0o755)?;
+        carrier.skeleton(&mut own)?;
+        skeleton.file(Path::new(guest::usher::NAME), 0o555, Vec::new())?;
+    }
+    steps.append(&mut own.steps);
     steps.append(&mut skeleton.steps);
 
     // Outer mounts before inner ones, or the outer would hide the inner.
@@ -465,11 +524,19 @@ fn root(
         }
     }
     for device in host.devices.iter().filter(wanted) {
-        let ways = (Way::Plain(path(device)?), Way::Plain(relative(device)?));
+        let ways = (Way::Plain(path(device)?), Way::Plain(self::relative("/", device)?));
         bind(&mut mounted, &mut trees, host, ways, Attributes::DEVICE, None);
     }
     mounted.push(Step::Terminals { path: text("dev/pts") });
-    mounted.push(Step::Proc { path: text("proc") });
+    mounted.push(Step::Proc { path: text("proc"), writable: carrier.is_some() });
+    if let Some(carrier) = carrier {
+        let ways = (Way::Careful(path(&carrier.program)?), Way::Plain(self::relative("/", carrier::PROGRAM.as_ref())?));
+        bind(&mut mounted, &mut trees, host, ways, Attributes::READ_ONLY, None);
+        // Our own program, to be run behind it.
+        let ways = (Way::Careful(path(&carrier.usher)?), Way::Plain(relative(Path::new(guest::usher::NAME))?));
+        bind(&mut mounted, &mut trees, host, ways, Attributes::READ_ONLY, None);
+        mounted.push(Step::Scratch { path: Way::Plain(self::relative("/", carrier::STATE.as_ref())?) });
+    }
     // What /proc tells everybody about this machine and its people, and nobody inside needs.
     for (secret, cover) in [
         ("proc/cmdline", EMPTY_FILE),
@@ -477,6 +544,10 @@ fn root(
         ("proc/key-users", EMPTY_FILE),
         (BOOT_IDENTITY, OWN_IDENTITY),
     ] {
+        if carrier.is_some() {
+            // It looks at its own processes there and shows none of it; a cover would keep it from passing it on.
+            break;
+        }
         mounted.push(Step::Hide { path: Way::Plain(text(secret)), cover: text(cover) });
     }
     if !trees.is_empty() {
@@ -628,34 +699,36 @@ fn landlock_rules(files: &Files) -> Result<Vec<(CString, Reach)>, Unplannable> {
     Ok(rules)
 }
 
-/// Folders, files and links of the new root, each made once and after its parent.
+/// Folders, files and links of a root, each made once and after its parent.
 #[derive(Default)]
-struct Skeleton {
+pub struct Skeleton {
+    /// Where that root is.
+    base: &'static str,
     made: BTreeSet<OsString>,
     steps: Vec<Step>,
 }
 
 impl Skeleton {
-    fn folder(&mut self, at: &Path, mode: u32) -> Result<(), Unplannable> {
+    pub fn folder(&mut self, at: &Path, mode: u32) -> Result<(), Unplannable> {
         self.parents(at)?;
         if self.made.insert(at.as_os_str().to_owned()) {
-            self.steps.push(Step::Directory { path: relative(at)?, mode });
+            self.steps.push(Step::Directory { path: relative(self.base, at)?, mode });
         }
         Ok(())
     }
 
-    fn file(&mut self, at: &Path, mode: u32, contents: Vec<u8>) -> Result<(), Unplannable> {
+    pub fn file(&mut self, at: &Path, mode: u32, contents: Vec<u8>) -> Result<(), Unplannable> {
         self.parents(at)?;
         if self.made.insert(at.as_os_str().to_owned()) {
-            self.steps.push(Step::File { path: relative(at)?, mode, contents });
+            self.steps.push(Step::File { path: relative(self.base, at)?, mode, contents });
         }
         Ok(())
     }
 
-    fn link(&mut self, at: &Path, target: &Path) -> Result<(), Unplannable> {
+    pub fn link(&mut self, at: &Path, target: &Path) -> Result<(), Unplannable> {
         self.parents(at)?;
         if self.made.insert(at.as_os_str().to_owned()) {
-            self.steps.push(Step::Link { path: relative(at)?, target: path(target)? });
+            self.steps.push(Step::Link { path: relative(self.base, at)?, target: path(target)? });
         }
         Ok(())
     }
@@ -668,8 +741,11 @@ impl Skeleton {
     }
 }
 
-fn relative(inside: &Path) -> Result<CString, Unplannable> {
+/// From the new root on. `base`: the root in which it is that path.
+fn relative(base: &str, inside: &Path) -> Result<CString, Unplannable> {
     let bytes = inside.as_os_str().as_bytes();
+    let below = Path::new(base).join(OsStr::from_bytes(bytes.strip_prefix(b"/").unwrap_or(bytes)));
+    let bytes = below.as_os_str().as_bytes();
     path(Path::new(OsStr::from_bytes(bytes.strip_prefix(b"/").unwrap_or(bytes))))
 }
 
@@ -687,7 +763,8 @@ fn number(value: u64) -> CString {
 }
 
 /// What the payload is told it may use, for `explain`.
-pub fn describe(blueprint: &Blueprint, command: &Command) -> Vec<model::Step> {
+/// `starts`: what is started in the end, the payload or what carries it.
+pub fn describe(blueprint: &Blueprint, command: &Command, starts: &'static str) -> Vec<model::Step> {
     let by = |by: &'static str, does: String| model::Step { by, does };
     let Namespaces { user, mount, pid, network, ipc, hostname, cgroup } = blueprint.namespaces;
     let names = [
@@ -720,9 +797,9 @@ pub fn describe(blueprint: &Blueprint, command: &Command) -> Vec<model::Step> {
     }
     steps.extend(blueprint.steps.iter().map(|step| by("child", step.to_string())));
     steps.extend(blueprint.trials.iter().map(|(wall, trial)| by("child", format!("try      {trial}: {wall}"))));
-    steps.push(by("child", "fork     the payload; then only reap and pass signals on".to_owned()));
+    steps.push(by("child", format!("fork     the {starts}; then only reap and pass signals on")));
     let arguments: Vec<_> = command.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    steps.push(by("payload", format!("chdir    {}", command.directory.display())));
-    steps.push(by("payload", format!("exec     {} with {arguments:?}", command.program.display())));
+    steps.push(by(starts, format!("chdir    {}", command.directory.display())));
+    steps.push(by(starts, format!("exec     {} with {arguments:?}", command.program.display())));
     steps
 }

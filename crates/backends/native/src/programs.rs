@@ -26,6 +26,8 @@ pub struct Programs {
     witness: Option<Box<dyn Witness>>,
     /// The first is ours to start, and its memory nobody's to look at: its words are known.
     first: Option<Vec<String>>,
+    /// What a carrier starts is part of it, and what is started behind it is not seen.
+    only_first: bool,
     seen: u64,
     /// Not told yet, in their order: an attempt may turn out to have failed.
     waiting: Vec<Attempt>,
@@ -40,16 +42,24 @@ struct Attempt {
 
 impl Programs {
     /// `proven`: the walls that were tried before any of them.
-    pub fn new(mut witness: Option<Box<dyn Witness>>, first: Vec<String>, proven: &[Wall]) -> Programs {
+    pub fn new(
+        mut witness: Option<Box<dyn Witness>>,
+        first: Vec<String>,
+        proven: &[Wall],
+        only_first: bool,
+    ) -> Programs {
         if let Some(witness) = &mut witness {
             witness.armed(proven);
         }
-        Programs { witness, first: Some(first), seen: 0, waiting: Vec::new(), since: None }
+        Programs { witness, first: Some(first), only_first, seen: 0, waiting: Vec::new(), since: None }
     }
 
     /// Notes one that is about to be started.
     pub fn note(&mut self, listener: BorrowedFd<'_>, asked: &Asked) -> Result<(), Trouble> {
         let first = self.first.take();
+        if self.only_first && first.is_none() {
+            return Ok(());
+        }
         let Some(witness) = &mut self.witness else { return Ok(()) };
         self.seen += 1;
         if self.seen > MOST {

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use sys::process::{self, Ended};
 use sys::{seccomp, signals};
 
+use crate::behind::Behind;
 use crate::denials::Denials;
 use crate::groups::Group;
 use crate::launch::Raised;
@@ -37,11 +38,61 @@ const INSISTENCE: u32 = 3;
 
 impl model::Sandbox for Supervised {
     fn supervise(self: Box<Self>) -> Outcome {
-        let Supervised { raised, grant, stacks, enforcement, backend } = *self;
-        let mut watch = Watch::new(raised, &grant, &stacks);
-        let watched = watch.until_the_end();
+        let watch = Watch::new(self.raised, &self.grant, &self.stacks);
+        Warm { watch, grant: self.grant, enforcement: self.enforcement, backend: self.backend }.to_the_end()
+    }
+}
+
+impl Supervised {
+    /// Waits until somebody behind the carrier waits for the word to go.
+    pub fn warm_up(self) -> Result<Warm, SetupFailure> {
+        let mut watch = Watch::new(self.raised, &self.grant, &self.stacks);
+        watch.deadline = Some(Instant::now() + LONGEST_WARMING);
+        let watched = watch.until(Until::Ready);
+        let mut warm = Warm { watch, grant: self.grant, enforcement: self.enforcement, backend: self.backend };
+        if watched.is_ok() && warm.watch.behind.ready && warm.watch.overrun.is_none() {
+            return Ok(warm);
+        }
+        // Ended, with its reason.
+        warm.watch.overrun = None;
+        match warm.to_the_end() {
+            Outcome::NotSetUp(failure) => Err(failure),
+            _ => Err(SetupFailure {
+                wall: None,
+                message: "it was not ready in time".to_owned(),
+                fix: "see `belljar doctor`".to_owned(),
+                layers: false,
+            }),
+        }
+    }
+}
+
+/// How long a guest may take until it waits for its payload.
+const LONGEST_WARMING: Duration = Duration::from_secs(60);
+
+/// A raised sandbox whose watching may have begun.
+pub struct Warm {
+    watch: Watch,
+    grant: Grant,
+    enforcement: Enforcement,
+    backend: &'static str,
+}
+
+impl Warm {
+    /// From here on, for `grant`: its command and its time. Everything else is as it was made.
+    pub fn begin(&mut self, grant: Grant) {
+        let now = Instant::now();
+        self.watch.raised.started = now;
+        self.watch.deadline = grant.powers().limits.wall_time.map(|time| now + time);
+        self.grant = grant;
+    }
+
+    pub fn to_the_end(self) -> Outcome {
+        let Warm { mut watch, grant, enforcement, backend } = self;
+        let watched = watch.until(Until::End);
+        let heard = watch.hear_the_last();
         let told = watch.programs.tell_last().map_err(|trouble| io::Error::other(trouble.to_string()));
-        let Watch { mut raised, denials, mut programs, ended, start_failure, overrun, terminal, .. } = watch;
+        let Watch { mut raised, denials, mut programs, ended, start_failure, overrun, terminal, behind, .. } = watch;
         raised.clock.lap("payload: fork, exec, run, end");
         // Before the group is removed, which begins as soon as the first process is gone.
         let memory = raised.group.as_ref().and_then(Group::peak_memory);
@@ -63,6 +114,7 @@ impl model::Sandbox for Supervised {
         raised.clock.lap("parent: wait until the control group is removed");
 
         let well = watched
+            .and(heard)
             .map_err(|error| ("watch it", error))
             .and(told.map_err(|error| ("record it", error)))
             .and(drained.map_err(|error| ("pass its output on", error)))
@@ -85,6 +137,11 @@ impl model::Sandbox for Supervised {
                 });
             }
         };
+        let short = overrun.is_some() || kills > 0;
+        if let Some(failure) = behind.failure(ended, short, backend) {
+            return Outcome::NotSetUp(failure);
+        }
+        let ended = behind.ended(ended);
         if let Some((stage, errno)) = start_failure {
             return Outcome::NotStarted(cannot_start(stage, errno, &grant));
         }
@@ -165,6 +222,14 @@ fn sweep(keeper: Option<i32>) -> io::Result<()> {
     }
 }
 
+/// How long to watch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// Until somebody behind a carrier waits for the word to go.
+    Ready,
+    End,
+}
+
 struct Watch {
     raised: Raised,
     denials: Denials,
@@ -177,6 +242,7 @@ struct Watch {
     interrupts: (u32, Instant),
     ended: Option<Ended>,
     start_failure: Option<(Stage, i32)>,
+    behind: Behind,
     overrun: Option<Overrun>,
     /// Nobody takes what goes out any more. Nothing opens by that: the sockets that it leads to are gone as well.
     shut: bool,
@@ -194,7 +260,8 @@ impl Watch {
         Watch {
             deadline: limits.wall_time.map(|time| raised.started + time),
             measure: Measure::new(raised.pid, grant, stacks, raised.group.is_some()),
-            programs: Programs::new(raised.witness.take(), words, &raised.proven),
+            programs: Programs::new(raised.witness.take(), words, &raised.proven, raised.behind.is_some()),
+            behind: Behind::new(raised.behind.take()),
             raised,
             denials: Denials::default(),
             terminal: None,
@@ -207,7 +274,7 @@ impl Watch {
         }
     }
 
-    fn until_the_end(&mut self) -> io::Result<()> {
+    fn until(&mut self, until: Until) -> io::Result<()> {
         if let Some(inner) = self.raised.terminal.take() {
             self.terminal = Some(Terminal::new(inner, self.raised.screen.take())?);
         }
@@ -250,10 +317,21 @@ impl Watch {
                 self.pass_on(signal)?;
             }
             self.shut |= ready.outside;
+            if ready.behind && self.behind.hear(&mut self.start_failure)? {
+                return Ok(());
+            }
+            if until == Until::Ready && self.behind.ready {
+                return Ok(());
+            }
             if ready.wire && self.hear()? {
                 return Ok(());
             }
         }
+    }
+
+    /// What was said before the carrier ended, and not heard yet.
+    fn hear_the_last(&mut self) -> io::Result<()> {
+        self.behind.hear(&mut self.start_failure).map(drop)
     }
 
     /// Which limit is over, if any.
@@ -285,6 +363,7 @@ impl Watch {
             vec![(What::Wire, self.raised.wire.as_fd()), (What::Signal, self.raised.signals.as_fd())];
         let outside = self.raised.outside.iter().filter(|_| !self.shut);
         sources.extend(outside.map(|outside| (What::Outside, outside.gone())));
+        sources.extend(self.behind.wanted().map(|report| (What::Behind, report)));
         sources.extend(self.raised.listener.iter().map(|listener| (What::Refused, listener.as_fd())));
         sources.extend(
             self.raised.pumps.wanted().map(|(pump, out)| (if out { What::OutputTo } else { What::Output }, pump)),
@@ -327,6 +406,7 @@ impl Watch {
                 .zip(&list)
                 .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
             outside: is_ready(What::Outside),
+            behind: is_ready(What::Behind),
             input: is_ready(What::Input) || is_ready(What::InputTo),
             output: is_ready(What::Output) || is_ready(What::OutputTo),
             terminal: is_ready(What::Terminal) || is_ready(What::TerminalTo),
@@ -405,6 +485,7 @@ enum What {
     Signal,
     Refused,
     Outside,
+    Behind,
     Input,
     InputTo,
     Output,
@@ -418,6 +499,7 @@ struct Ready {
     signal: bool,
     refused: bool,
     outside: bool,
+    behind: bool,
     input: bool,
     output: bool,
     terminal: bool,

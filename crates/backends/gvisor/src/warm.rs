@@ -1,0 +1,51 @@
+//! A guest that is ready before anybody knows what it is for: all walls are up, gVisor has booted, and the usher waits for
+//! its orders.
+//!
+//! It serves once. What a payload leaves in a guest goes with it, so that nobody meets what somebody else left there.
+
+use model::{Grant, Outcome, SetupFailure, Stack, Streams};
+
+use crate::{Gvisor, Reins, errand, explained, failure, why};
+
+/// One guest, for one command.
+pub struct Warm {
+    raised: native::Warm,
+    reins: Reins,
+    made_for: Grant,
+    payload: (u32, u32),
+}
+
+impl Warm {
+    /// Makes one for `grant`, whose command is not started and may be another in the end. Returns when it waits.
+    pub fn make(backend: &Gvisor, grant: &Grant, stacks: &[Stack], streams: Streams) -> Result<Warm, SetupFailure> {
+        let (raised, reins) = backend.raise(grant, stacks, streams, false)?;
+        let raised = raised.warm_up().map_err(why)?;
+        Ok(Warm { raised, reins, made_for: grant.clone(), payload: backend.around.payload_is() })
+    }
+
+    /// Whether it would do for `grant`: only the command, its variables and its time may be others. Walls that are up stay
+    /// as they are.
+    pub fn fits(&self, grant: &Grant) -> bool {
+        let (asked, made) = (grant.powers(), self.made_for.powers());
+        let mut limits = asked.limits.clone();
+        limits.wall_time = made.limits.wall_time;
+        asked.files == made.files
+            && asked.network == made.network
+            && asked.command.terminal == made.command.terminal
+            && limits == made.limits
+            && grant.accepted() == self.made_for.accepted()
+    }
+
+    /// Starts the command of `grant` and watches it to its end. `Err`: it is not for that one.
+    pub fn run(self, grant: &Grant) -> Result<Outcome, SetupFailure> {
+        if !self.fits(grant) {
+            return Err(failure("this guest was made for other files, another network or other limits"));
+        }
+        let errand = errand::errand(grant.powers(), self.payload)
+            .map_err(|error| failure(&format!("cannot pass on the command: {error}")))?;
+        let mut raised = self.raised;
+        raised.begin(grant.clone());
+        self.reins.send(&errand).map_err(|error| failure(&format!("cannot pass on the command: {error}")))?;
+        Ok(explained(raised.to_the_end()))
+    }
+}

@@ -1,0 +1,110 @@
+//! What is heard from behind a carrier: the first process there reports on a pipe what ours reports on the wire.
+//!
+//! The pipe passes through the carrier, so its bytes are those of whoever took the carrier over. They decide nothing but
+//! what this run is said to have come to.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use guest::usher;
+use guest::wire::{RECORD, Report, Stage};
+use model::{SetupFailure, Wall};
+use rustix::io::Errno;
+use sys::process::Ended;
+
+/// Nothing at all, where nobody carries.
+#[derive(Default)]
+pub struct Behind {
+    report: Option<OwnedFd>,
+    carried: bool,
+    /// Somebody is there.
+    pub ready: bool,
+    ended: Option<Ended>,
+    trouble: Option<Report>,
+    heard: Vec<u8>,
+}
+
+impl Behind {
+    pub fn new(report: Option<OwnedFd>) -> Behind {
+        Behind { carried: report.is_some(), report, ..Behind::default() }
+    }
+
+    pub fn wanted(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.report.iter().map(AsFd::as_fd)
+    }
+
+    /// Takes what was said. True when there is nothing more to wait for.
+    pub fn hear(&mut self, start_failure: &mut Option<(Stage, i32)>) -> io::Result<bool> {
+        let Some(report) = &self.report else { return Ok(false) };
+        // As much as a few records; there are never more.
+        let mut bytes = [0u8; RECORD * 8];
+        match rustix::io::read(report, &mut bytes) {
+            Ok(0) => {
+                self.report = None;
+                return Ok(false);
+            }
+            Ok(count) => self.heard.extend_from_slice(&bytes[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        while let Some((record, rest)) = self.heard.split_first_chunk::<RECORD>() {
+            let said = Report::decode(record);
+            self.heard = rest.to_vec();
+            match said {
+                Some(Report::Proven { .. }) if !self.ready => self.ready = true,
+                Some(Report::Ended { status }) if self.ready => {
+                    self.ended = Some(Ended::from_status(status));
+                    return Ok(true);
+                }
+                Some(Report::CannotStart { stage, errno }) if self.ready => {
+                    *start_failure = Some((stage, errno));
+                    return Ok(true);
+                }
+                Some(trouble @ (Report::Failed { .. } | Report::Breached { .. })) => {
+                    self.trouble = Some(trouble);
+                    return Ok(true);
+                }
+                _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "no valid record came from behind")),
+            }
+        }
+        Ok(false)
+    }
+
+    /// How the payload ended. `ours`: the carrier, or where there is none, the payload itself.
+    pub fn ended(&self, ours: Option<Ended>) -> Option<Ended> {
+        if self.carried { self.ended } else { ours }
+    }
+
+    /// Why nothing of the payload has run, if so. `carrier`: how that ended. `short`: it was ended for a limit.
+    pub fn failure(&self, carrier: Option<Ended>, short: bool, backend: &str) -> Option<SetupFailure> {
+        let failure = |wall: Option<Wall>, message: String, fix: &str| {
+            Some(SetupFailure { wall, message, fix: fix.to_owned(), layers: false })
+        };
+        match self.trouble {
+            Some(Report::Failed { step, errno }) => {
+                let step = usher::STEPS.get(step as usize).copied().unwrap_or("do something");
+                let error = io::Error::from_raw_os_error(errno);
+                failure(
+                    Some(Wall::User),
+                    format!("inside, `{backend}` could not {step}: {error}"),
+                    "see `belljar doctor`",
+                )
+            }
+            Some(_) => {
+                let message =
+                    format!("inside `{backend}`, a wall does not stand: something was possible that must not be");
+                failure(Some(Wall::Privileges), message, "please report this")
+            }
+            None if !self.carried || self.ready || short => None,
+            None => {
+                let how = match carrier {
+                    Some(Ended::Exited(code)) => format!("with code {code}"),
+                    Some(Ended::Signalled(signal)) => format!("by signal {signal}"),
+                    None => "without a word".to_owned(),
+                };
+                let message = format!("`{backend}` ended {how} before the command was started");
+                failure(Some(Wall::SystemCalls), message, "see `belljar doctor`, and what it said above")
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The first process inside a kernel of its own (gVisor's): there, nothing of ours holds yet but that kernel's walls.
+//!
+//! It is started with nothing but three descriptors, says that it is there, and waits for the word to go. Then it reads
+//! its orders, starts the payload as an ordinary user without any power, reaps, passes signals on, and reports the end.
+//! So a guest can be made ready before anybody knows what it is for.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::fs::Mode;
+use sys::identity::{self, Mapping};
+use sys::limits::{self, Limit};
+use sys::process::{self, Alone, Namespaces, Strings};
+use sys::signals;
+
+use crate::first;
+use crate::trial::Trial;
+use crate::wire::{Report, Stage};
+
+/// Where it is in there, and so what it is called: the program that it is part of knows by that.
+pub const NAME: &str = "/.belljar/usher";
+/// Its descriptors: where it reports, where its orders are, and from where it hears the word to go.
+pub const REPORT: RawFd = 3;
+pub const ORDERS: RawFd = 4;
+pub const GO: RawFd = 5;
+
+/// What went wrong before the payload was started, by number of `Report::Failed`.
+pub const STEPS: [&str; 5] =
+    ["read its orders", "make a user namespace", "drop all capabilities", "lower limits", "try the walls"];
+const READ: u32 = 0;
+const USER: u32 = 1;
+const DROP: u32 = 2;
+const LOWER: u32 = 3;
+
+/// No more than what a kernel would take as words and variables of one program, several times over.
+const LONGEST: usize = 64 << 20;
+
+/// What is to be started, and as whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errand {
+    pub user: u32,
+    pub group: u32,
+    pub umask: u32,
+    pub terminal: bool,
+    /// Whether it must not reach any network.
+    pub closed: bool,
+    pub processes: u64,
+    pub open_files: u64,
+    pub largest_file: u64,
+    pub cpu_seconds: Option<u64>,
+    pub program: CString,
+    pub directory: CString,
+    pub arguments: Vec<CString>,
+    pub environment: Vec<CString>,
+}
+
+impl Errand {
+    /// As `decode` reads it. Not text: words and variables may be any bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let Errand {
+            user,
+            group,
+            umask,
+            terminal,
+            closed,
+            processes,
+            open_files,
+            largest_file,
+            cpu_seconds,
+            program,
+            directory,
+            arguments,
+            environment,
+        } = self;
+        let mut bytes = Vec::new();
+        let numbers = [
+            u64::from(*user),
+            u64::from(*group),
+            u64::from(*umask),
+            u64::from(*terminal),
+            u64::from(*closed),
+            *processes,
+            *open_files,
+            *largest_file,
+            cpu_seconds.unwrap_or(u64::MAX),
+            arguments.len() as u64,
+            environment.len() as u64,
+        ];
+        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        for word in [program, directory].into_iter().chain(arguments).chain(environment) {
+            bytes.extend_from_slice(word.as_bytes_with_nul());
+        }
+        bytes
+    }
+
+    /// `None` for anything that `encode` does not make.
+    pub fn decode(bytes: &[u8]) -> Option<Errand> {
+        let mut rest = bytes;
+        let mut number = || -> Option<u64> {
+            let (number, after) = rest.split_first_chunk::<8>()?;
+            rest = after;
+            Some(u64::from_le_bytes(*number))
+        };
+        let narrow = |number: u64| u32::try_from(number).ok();
+        let truth = |number: u64| (number < 2).then_some(number == 1);
+        let (user, group, umask) = (narrow(number()?)?, narrow(number()?)?, narrow(number()?)?);
+        let (terminal, closed) = (truth(number()?)?, truth(number()?)?);
+        let (processes, open_files, largest_file) = (number()?, number()?, number()?);
+        let cpu_seconds = Some(number()?).filter(|seconds| *seconds != u64::MAX);
+        let (arguments, environment) = (number()?, number()?);
+        let mut word = || -> Option<CString> {
+            let end = rest.iter().position(|byte| *byte == 0)?;
+            let (word, after) = rest.split_at(end + 1);
+            rest = after;
+            CString::from_vec_with_nul(word.to_vec()).ok()
+        };
+        let (program, directory) = (word()?, word()?);
+        let mut words = |count: u64| (0..count).map(|_| word()).collect::<Option<Vec<CString>>>();
+        let (arguments, environment) = (words(arguments)?, words(environment)?);
+        let errand = Errand {
+            user,
+            group,
+            umask,
+            terminal,
+            closed,
+            processes,
+            open_files,
+            largest_file,
+            cpu_seconds,
+            program,
+            directory,
+            arguments,
+            environment,
+        };
+        rest.is_empty().then_some(errand)
+    }
+
+    /// What must not succeed in there, once every power is given up.
+    pub fn trials(&self) -> Vec<Trial> {
+        let mut trials = vec![Trial::HoldPower, Trial::MakeFolder, Trial::OpenMore { than: self.open_files }];
+        if self.closed {
+            trials.push(Trial::ReachOut);
+        }
+        trials
+    }
+}
+
+/// Takes its descriptors, and follows its orders. Returns only where it has none: somebody has called it by hand.
+pub fn begin() -> std::process::ExitCode {
+    match [REPORT, ORDERS, GO].map(sys::descriptors::take) {
+        [Some(report), Some(orders), Some(go)] => follow(report, orders, go),
+        _ => std::process::ExitCode::from(125),
+    }
+}
+
+/// Never returns.
+fn follow(report: OwnedFd, orders: OwnedFd, go: OwnedFd) -> ! {
+    let report = report.as_fd();
+    let prepared = Alone::prove().and_then(|alone| {
+        // Whoever is in here with us later may not look into us, nor take our descriptors.
+        process::forbid_inspection()?;
+        process::forbid_new_privileges()?;
+        // The only one that is still open when the payload starts.
+        rustix::io::fcntl_setfd(report, rustix::io::FdFlags::CLOEXEC)?;
+        Ok((alone, signals::block_all()?))
+    });
+    let (alone, mask) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => fail(report, failed(READ, &error)),
+    };
+    say(report, Report::Proven { trials: 0 });
+    if !matches!(rustix::io::read(&go, &mut [0u8; 1]), Ok(1)) {
+        // Nobody is there any more who could want anything.
+        process::exit(125);
+    }
+    drop(go);
+    let errand = match read_all(orders.as_fd()).map(|bytes| Errand::decode(&bytes)) {
+        Ok(Some(errand)) => errand,
+        Ok(None) => fail(report, failed(READ, &io::ErrorKind::InvalidData.into())),
+        Err(error) => fail(report, failed(READ, &error)),
+    };
+    drop(orders);
+    let (trials, arguments) = (errand.trials(), Strings::new(errand.arguments.clone()));
+    let environment = Strings::new(errand.environment.clone());
+    let start = || -> i32 {
+        let begin = || -> Result<std::convert::Infallible, Report> {
+            let at = |stage| move |error: io::Error| cannot_start(stage, &error);
+            process::new_session().map_err(at(Stage::Terminal))?;
+            if errand.terminal {
+                process::take_terminal(rustix::stdio::stdin()).map_err(at(Stage::Terminal))?;
+            }
+            give_up_all_power(&errand)?;
+            if let Some(trial) = trials.iter().position(|trial| !trial.is_refused()) {
+                return Err(Report::Breached { trial: trial as u32 });
+            }
+            rustix::process::chdir(&*errand.directory)
+                .map_err(|error| cannot_start(Stage::WorkingDirectory, &error.into()))?;
+            rustix::process::umask(Mode::from_raw_mode(errand.umask));
+            signals::reset_actions();
+            signals::restore(&mask).map_err(at(Stage::Execute))?;
+            Err(cannot_start(Stage::Execute, &process::execute(&errand.program, &arguments, &environment)))
+        };
+        let Err(trouble) = begin();
+        fail(report, trouble)
+    };
+    let payload = match process::start_borrowing(alone, start) {
+        Ok(pid) => pid,
+        Err(error) => fail(report, cannot_start(Stage::Fork, &error)),
+    };
+    // From here on, nothing but the report: not even the caller's input and output.
+    (0..REPORT).for_each(|number| drop(sys::descriptors::take(number)));
+    let status = first::reap_until(payload, first::Stop::Firmly);
+    say(report, Report::Ended { status });
+    process::exit(0)
+}
+
+/// An ordinary user, to whom the files belong, of a namespace that owns nothing; no capability, no way to one, and limits.
+fn give_up_all_power(errand: &Errand) -> Result<(), Report> {
+    let to_us = |inside| Mapping { inside, outside: 0 };
+    process::unshare(Namespaces { user: true, ..Namespaces::NONE })
+        .and_then(|()| identity::map_self_in_a_guest(to_us(errand.user), to_us(errand.group)))
+        .map_err(|error| failed(USER, &error))?;
+    sys::capabilities::drop_all_in_a_guest().map_err(|error| failed(DROP, &error))?;
+    let limits = [
+        (Limit::Core, 0),
+        (Limit::Processes, errand.processes),
+        (Limit::OpenFiles, errand.open_files),
+        (Limit::FileSize, errand.largest_file),
+    ];
+    let time = errand.cpu_seconds.map(|seconds| (Limit::CpuSeconds, seconds));
+    for (limit, value) in limits.into_iter().chain(time) {
+        limits::lower(limit, value).map_err(|error| failed(LOWER, &error))?;
+    }
+    Ok(())
+}
+
+fn read_all(orders: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut part = vec![0u8; 64 << 10];
+    loop {
+        // From its beginning, wherever whoever wrote it has stopped.
+        match rustix::io::pread(orders, &mut part, bytes.len() as u64)? {
+            0 => return Ok(bytes),
+            count => bytes.extend_from_slice(&part[..count]),
+        }
+        if bytes.len() > LONGEST {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+    }
+}
+
+fn failed(step: u32, error: &io::Error) -> Report {
+    Report::Failed { step, errno: errno(error) }
+}
+
+fn cannot_start(stage: Stage, error: &io::Error) -> Report {
+    Report::CannotStart { stage, errno: errno(error) }
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error())
+}
+
+/// Whole records only: fewer bytes than a pipe writes at once.
+fn say(report: BorrowedFd<'_>, what: Report) {
+    match rustix::io::write(report, &what.encode()) {
+        Ok(written) if written == what.encode().len() => {}
+        // A supervisor that can't be told is gone, and we with it.
+        Ok(_) | Err(_) => process::exit(125),
+    }
+}
+
+fn fail(report: BorrowedFd<'_>, what: Report) -> ! {
+    say(report, what);
+    process::exit(125)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn word() -> impl Strategy<Value = CString> {
+        proptest::collection::vec(1u8.., 0..12).prop_map(|bytes| CString::new(bytes).unwrap_or_default())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_ordered_is_what_is_read(
+            numbers in (any::<u32>(), any::<bool>(), any::<u64>(), proptest::option::of(0..u64::MAX)),
+            words in (word(), word()),
+            lists in (proptest::collection::vec(word(), 0..5), proptest::collection::vec(word(), 0..5)),
+        ) {
+            let (user, truth, size, cpu_seconds) = numbers;
+            let errand = Errand {
+                user, group: !user, umask: user / 2, terminal: truth, closed: !truth, processes: size, open_files: !size,
+                largest_file: size / 3, cpu_seconds, program: words.0, directory: words.1,
+                arguments: lists.0, environment: lists.1,
+            };
+            prop_assert_eq!(Errand::decode(&errand.encode()), Some(errand));
+        }
+
+        #[test]
+        fn no_orders_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Some(errand) = Errand::decode(&bytes) {
+                prop_assert_eq!(errand.encode(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn half_an_order_is_none() {
+        let word = |text: &str| CString::new(text).unwrap_or_default();
+        let errand = Errand {
+            user: 1000,
+            group: 1000,
+            umask: 0o22,
+            terminal: false,
+            closed: true,
+            processes: 4,
+            open_files: 64,
+            largest_file: 1,
+            cpu_seconds: None,
+            program: word("/bin/sh"),
+            directory: word("/"),
+            arguments: vec![word("sh"), word("")],
+            environment: vec![word("A=b")],
+        };
+        let whole = errand.encode();
+        assert!((0..whole.len()).all(|end| Errand::decode(&whole[..end]).is_none()));
+        assert_eq!(Errand::decode(&[whole, vec![0]].concat()), None);
+    }
+}
