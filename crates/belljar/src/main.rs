@@ -12,7 +12,11 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 /// Every backend, the cheapest first. A new one is a line here.
 fn backends() -> Vec<Box<dyn Backend>> {
-    vec![Box::new(native::Native::new()), Box::new(gvisor::Gvisor::new())]
+    vec![
+        Box::new(native::Native::new()),
+        Box::new(wasm::Wasm::new(workspace::state_folder())),
+        Box::new(gvisor::Gvisor::new()),
+    ]
 }
 
 /// Every language that rules may be written in, besides our own. A new one is a line here.

@@ -114,6 +114,23 @@ impl Grant {
         Grant { powers, accepted: self.accepted.clone() }
     }
 
+    /// For a program of ours that needs none of these powers, such as one that only computes: it sees what it needs of
+    /// the host, read-only, and has the same limits, or lower ones. For backends alone.
+    pub fn alone(&self, command: Command, seen: Vec<Place>, longest: Duration, output: u64) -> Grant {
+        let Powers { command: _, files, environment: _, network: _, limits } = &self.powers;
+        let mut places: Vec<Place> = seen.into_iter().map(|place| Place { access: Access::Read, ..place }).collect();
+        places.sort_by(|left, right| left.path.cmp(&right.path));
+        let wall_time = Some(limits.wall_time.map_or(longest, |time| time.min(longest)));
+        let powers = Powers {
+            command,
+            files: Files { ground: Ground::Host, places, links: Vec::new(), hidden: Vec::new(), ..files.clone() },
+            environment: Vec::new(),
+            network: Network::Closed,
+            limits: Limits { wall_time, output: Some(output), ..limits.clone() },
+        };
+        Grant { powers, accepted: self.accepted.clone() }
+    }
+
     /// Whether this wall may be missing altogether.
     pub fn may_miss(&self, wall: Wall) -> bool {
         self.accepted.missing.contains(&wall)

@@ -1,0 +1,1 @@
+//! What the worker is told, compared with what it was told before.
