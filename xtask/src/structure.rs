@@ -25,6 +25,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // Their programs carry the payload, and stand inside a native sandbox themselves.
     ("crates/backends/wasm", &["belljar-model", "belljar-sys", "belljar-native"]),
     ("crates/backends/gvisor", &["belljar-model", "belljar-sys", "belljar-native"]),
+    // Hands the native list of system calls to the engine's own filter: one list for all.
+    ("crates/backends/container", &["belljar-model", "belljar-sys", "belljar-native"]),
     ("crates/backends/*", &["belljar-model", "belljar-sys", "belljar-guest"]),
     (
         "crates/engine",

@@ -12,7 +12,7 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 /// Every backend, the cheapest first. A new one is a line here.
 fn backends() -> Vec<Box<dyn Backend>> {
-    vec![Box::new(native::Native::new())]
+    vec![Box::new(native::Native::new()), Box::new(container::Container::new())]
 }
 
 /// Every language that rules may be written in, besides our own. A new one is a line here.

@@ -38,8 +38,8 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use model::{
-    Agents, Backend, Diagnosis, Examiner, Exports, Feature, Outcome, Person, Plan, Policies, Records, Refusal, Request,
-    RuleLanguage, Sandboxes, Scans, Secrets, Service, Watch,
+    Agents, Backend, Diagnosis, Examiner, Exports, Feature, Images, Outcome, Person, Plan, Policies, Records, Refusal,
+    Request, RuleLanguage, Sandboxes, Scans, Secrets, Service, Watch,
 };
 use workspace::Workspaces;
 
@@ -145,6 +145,10 @@ impl Service for Engine {
 
     fn secrets(&self) -> &dyn Secrets {
         self
+    }
+
+    fn images(&self) -> Option<&dyn Images> {
+        self.backends.iter().find_map(|backend| backend.images())
     }
 }
 
