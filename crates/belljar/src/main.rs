@@ -16,6 +16,7 @@ fn backends() -> Vec<Box<dyn Backend>> {
         Box::new(native::Native::new()),
         Box::new(wasm::Wasm::new(workspace::state_folder())),
         Box::new(gvisor::Gvisor::new()),
+        Box::new(container::Container::new()),
     ]
 }
 

@@ -28,7 +28,10 @@ pub fn of(request: &Request, backends: &[Box<dyn Backend>]) -> Result<Ground, Ou
     }
     match kind {
         GroundKind::Host => Ok(Ground::Host),
-        GroundKind::Image => Ok(Ground::Image { name: request.image.clone(), runtime: request.runtime.clone() }),
+        GroundKind::Image => {
+            // Whether it may be pulled, the policy says.
+            Ok(Ground::Image { name: request.image.clone(), runtime: request.runtime.clone(), pull: false })
+        }
         GroundKind::Module => module(first(request)),
     }
 }

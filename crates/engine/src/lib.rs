@@ -39,9 +39,9 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use model::{
-    Agents, Backend, Benchmark, BenchmarkWish, Benchmarks, Candidate, Diagnosis, Examiner, Exports, Feature, Outcome,
-    Person, Plan, Policies, Records, Refusal, Request, RuleLanguage, Sandboxes, Scans, Secrets, Service, Trouble,
-    Visits, Watch,
+    Agents, Backend, Benchmark, BenchmarkWish, Benchmarks, Candidate, Diagnosis, Examiner, Exports, Feature, Images,
+    Outcome, Person, Plan, Policies, Records, Refusal, Request, RuleLanguage, Sandboxes, Scans, Secrets, Service,
+    Trouble, Visits, Watch,
 };
 use workspace::Workspaces;
 
@@ -187,6 +187,10 @@ impl Service for Engine {
 
     fn visits(&self) -> &dyn Visits {
         self
+    }
+
+    fn images(&self) -> Option<&dyn Images> {
+        self.backends.iter().find_map(|backend| backend.images())
     }
 }
 

@@ -58,8 +58,8 @@ pub use release::{
 pub use request::{Asked, NetworkAsked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{
-    Backend, BackendReport, BadRules, Diagnosis, Feature, ForeignRules, Plan, RuleLanguage, RuleText, Sandbox,
-    Sandboxes, Service, Silence, Step, Watch,
+    Backend, BackendReport, BadRules, Diagnosis, Feature, ForeignRules, ImageShown, Images, Plan, RuleLanguage,
+    RuleText, Sandbox, Sandboxes, Service, Silence, Step, Watch,
 };
 pub use secrets::{
     BadValue, LONGEST_SECRET, LONGEST_SECRET_NAME, NewSecret, SecretShown, SecretSource, SecretText, Secrets,

@@ -39,6 +39,8 @@ pub trait Service {
     fn secrets(&self) -> &dyn Secrets;
     /// Servers inside runs that go on.
     fn visits(&self) -> &dyn Visits;
+    /// What sandboxes can stand on besides the host's own system; nothing if no backend has any.
+    fn images(&self) -> Option<&dyn Images>;
 }
 
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.
@@ -117,6 +119,38 @@ pub trait Backend {
     ) -> Result<Box<dyn Sandbox>, SetupFailure>;
     /// What this host can hold, tried out for real.
     fn diagnose(&self) -> BackendReport;
+    /// Images that its sandboxes can stand on, if they stand on any.
+    fn images(&self) -> Option<&dyn Images> {
+        None
+    }
+    /// Removes what killed belljars have left with it, and says how much that was.
+    fn clean_up(&self) -> Result<u64, Trouble> {
+        Ok(0)
+    }
+}
+
+/// Images that an engine keeps.
+pub trait Images {
+    fn list(&self) -> Result<Vec<ImageShown>, Trouble>;
+    /// From a folder with a root, an OCI layout, or an archive of either.
+    fn import(&self, from: &Path, name: Option<&str>) -> Result<ImageShown, Trouble>;
+    /// From the host's own busybox.
+    fn from_busybox(&self, name: Option<&str>) -> Result<ImageShown, Trouble>;
+    /// A small Debian, with these packages besides.
+    fn from_debootstrap(&self, suite: &str, include: &[String], name: Option<&str>) -> Result<ImageShown, Trouble>;
+    fn remove(&self, name: &str) -> Result<(), Trouble>;
+}
+
+/// An image as people and programs see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImageShown {
+    /// Digest of its configuration.
+    pub id: String,
+    pub names: Vec<String>,
+    pub bytes: u64,
+    /// Seconds since 1970; zero if that is not known.
+    pub created: u64,
+    pub made_by_belljar: bool,
 }
 
 /// A live enclosed place, with the payload in it.

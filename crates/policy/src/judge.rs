@@ -184,7 +184,7 @@ fn ground(ground: &Ground) -> Vec<(String, String)> {
         Ground::Module { interpreter } => {
             vec![("module".to_owned(), interpreter.clone().unwrap_or_else(|| "the program itself".to_owned()))]
         }
-        Ground::Image { name, runtime } => {
+        Ground::Image { name, runtime, .. } => {
             let image = ("image".to_owned(), name.clone().unwrap_or_else(|| "belljar's own".to_owned()));
             std::iter::once(image).chain(runtime.iter().map(|name| ("runtime".to_owned(), name.clone()))).collect()
         }
@@ -251,7 +251,10 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Resu
         },
         environment: environment(request, policy, facts, gift, &places, &network),
         files: Files {
-            ground: facts.ground.clone(),
+            ground: match facts.ground.clone() {
+                Ground::Image { name, runtime, pull: _ } => Ground::Image { name, runtime, pull: policy.pulls() },
+                other => other,
+            },
             places,
             links: facts.links.clone(),
             hidden,

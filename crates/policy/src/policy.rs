@@ -228,6 +228,13 @@ impl Policy {
         self.voices.iter().filter_map(|voice| voice.sheet.settings.minimum).max().unwrap_or_default()
     }
 
+    /// Whether images that are not there may be pulled: somebody says so, and nobody says no.
+    pub fn pulls(&self) -> bool {
+        let said = |voice: &Voice| voice.sheet.settings.pull;
+        self.giving().any(|voice| said(voice) == Some(true))
+            && !self.voices.iter().any(|voice| said(voice) == Some(false))
+    }
+
     /// Walls that may be missing without anybody asking for it. What one voice gives, another's rules can take.
     pub fn accepted_missing(&self) -> BTreeSet<Wall> {
         self.giving().flat_map(|voice| voice.sheet.settings.accepted_missing.iter().copied()).collect()

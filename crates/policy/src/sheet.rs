@@ -37,6 +37,8 @@ pub struct Settings {
     /// All languages that may be interpreted, and where that is said; any, if nothing is.
     pub languages: Option<(Vec<String>, String)>,
     pub minimum: Option<Strength>,
+    /// Whether images may be pulled.
+    pub pull: Option<bool>,
     pub accepted_missing: BTreeSet<Wall>,
     pub agents: Vec<AgentTerms>,
     pub approvals: ApprovalTerms,
@@ -115,6 +117,7 @@ impl Settings {
             set,
             languages,
             minimum,
+            pull,
             accepted_missing,
             agents,
             approvals,
@@ -133,6 +136,7 @@ impl Settings {
         grow(&mut self.workspaces, workspaces);
         grow(&mut self.languages, languages);
         self.minimum = minimum.or(self.minimum);
+        self.pull = pull.or(self.pull);
         self.accepted_missing.extend(accepted_missing);
         self.agents.extend(agents);
         let ApprovalTerms { timeout, approvers, always } = approvals;

@@ -116,6 +116,9 @@ impl Voice {
         if let Some(minimum) = settings.minimum {
             say(format!("isolate at least by {}", minimum.name()), "");
         }
+        if let Some(pull) = settings.pull {
+            say(format!("{}pull images that are not there", if pull { "" } else { "never " }), "");
+        }
         for terms in &settings.agents {
             if let Some(rate) = terms.rate {
                 say(

@@ -297,7 +297,17 @@ impl Compiler<'_> {
     }
 
     fn isolation(&self, isolation: &file::Isolation, sheet: &mut Sheet) -> Result<(), BadPolicy> {
-        let file::Isolation { minimum, accept_gaps } = isolation;
+        let file::Isolation { minimum, pull, accept_gaps } = isolation;
+        sheet.settings.pull = match pull.as_ref().map(|text| (text, text.get_ref().as_str())) {
+            None => None,
+            Some((_, "deny")) => Some(false),
+            Some((text, "allow")) if self.owner == Owner::Project => {
+                let message = "whether images are pulled is not for a project's file; say so in your own policy";
+                return Err(self.bad(&text.span(), message));
+            }
+            Some((_, "allow")) => Some(true),
+            Some((text, _)) => return Err(self.unknown(text, "answer", &["allow", "deny"])),
+        };
         sheet.settings.minimum = minimum.as_ref().map(|text| self.strength(text)).transpose()?;
         for text in accept_gaps {
             let names: Vec<&str> = Wall::ALL.iter().map(|wall| wall.name()).collect();

@@ -1,0 +1,109 @@
+//! What is known of the engine, the image and the caller before anything is planned: plain data.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::api::{Api, Image, Info};
+use crate::trouble::{Result, Unusable};
+
+/// A plan is a pure function of these, a grant and its layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub engine: Engine,
+    pub image: ImageFacts,
+    /// Who asks.
+    pub caller: (u32, u32),
+    /// A number that is nobody's, for root's sandboxes.
+    pub stranger: u32,
+    /// Names this run among all others.
+    pub id: String,
+    pub labels: BTreeMap<String, String>,
+    /// Belljar's own, where a container must keep a network open.
+    pub waiting_image: String,
+    /// A folder with files that say whom to trust.
+    pub trust: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Engine {
+    pub socket: PathBuf,
+    pub shown: String,
+    pub podman: bool,
+    /// It has a user namespace of its own, whose root is the caller.
+    pub rootless: bool,
+    pub seccomp: bool,
+    pub memory: bool,
+    pub swap: bool,
+    pub processes: bool,
+    pub processors: bool,
+    pub runtimes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageFacts {
+    /// As it was asked for.
+    pub name: String,
+    /// Digest of its configuration, which names all of its layers.
+    pub id: String,
+    /// Places that it declares to be writable.
+    pub volumes: Vec<String>,
+    /// Where its programs are, as it says itself.
+    pub search_path: String,
+}
+
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+impl Engine {
+    pub fn new(api: &Api, info: &Info) -> Engine {
+        let has = |name: &str| info.security_options.iter().any(|option| option.contains(&format!("name={name}")));
+        Engine {
+            socket: api.socket().to_owned(),
+            shown: format!("{} at {}", api.shown, api.socket().display()),
+            podman: api.podman,
+            rootless: has("rootless"),
+            seccomp: has("seccomp"),
+            memory: info.memory_limit,
+            swap: info.swap_limit,
+            processes: info.pids_limit,
+            processors: info.cpu_cfs_quota,
+            runtimes: info.runtimes.keys().cloned().collect(),
+        }
+    }
+}
+
+impl ImageFacts {
+    pub fn new(name: &str, image: &Image) -> ImageFacts {
+        let config = image.config.clone().unwrap_or_default();
+        let path = config.env.iter().flatten().find_map(|line| line.strip_prefix("PATH=").map(str::to_owned));
+        ImageFacts {
+            name: name.to_owned(),
+            id: image.id.clone(),
+            volumes: config.volumes.into_iter().flatten().map(|(path, _)| path).collect(),
+            search_path: path.unwrap_or_else(|| DEFAULT_PATH.to_owned()),
+        }
+    }
+}
+
+/// User numbers from here on belong to nobody: above those of containers, below what programs take for negative.
+pub const NOBODY_ELSE: u32 = 0x7000_0000;
+
+/// Where files are kept that a container sees read-only: whom to trust, where requests are read on their way.
+pub fn trust_folder(id: &str) -> PathBuf {
+    let of_the_user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
+    of_the_user.unwrap_or_else(std::env::temp_dir).join(format!("belljar-trust-{id}"))
+}
+
+pub fn write_trust(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    let write = || -> std::io::Result<()> {
+        std::fs::DirBuilder::new().mode(0o700).create(folder)?;
+        for (path, bytes) in files {
+            let file = folder.join(path.file_name().unwrap_or_default());
+            std::fs::write(&file, bytes)?;
+            // Whoever the payload is reads it through the mount; nobody gets at it here.
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644))?;
+        }
+        Ok(())
+    };
+    write().map_err(|source| Unusable::Failed { what: format!("write `{}`", folder.display()), source })
+}

@@ -1,0 +1,84 @@
+//! A process that waits for our end, and removes what we would leave if that comes too early: an engine's containers
+//! outlive whoever asked for them. Before, it removes what earlier belljars have left, beside the run.
+
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use sys::process::{self, Alone, Forked, Namespaces};
+
+use crate::api::Api;
+use crate::labels;
+use crate::trouble::Result;
+
+/// All that is made for one sandbox, by the names that it is made under.
+#[derive(Clone, Debug, Default)]
+pub struct Charge {
+    /// The first is the payload's.
+    pub containers: Vec<String>,
+    pub volumes: Vec<String>,
+    /// A folder of ours with files for the container.
+    pub folder: Option<PathBuf>,
+}
+
+impl Charge {
+    /// All of it that is there. What was never made is no error.
+    pub fn remove(&self, api: &Api) -> Result<()> {
+        // All are tried, and the first complaint is told.
+        let containers: Vec<Result<()>> = self.containers.iter().map(|name| api.remove(name)).collect();
+        let volumes: Vec<Result<()>> = self.volumes.iter().map(|name| api.remove_volume(name)).collect();
+        if let Some(folder) = &self.folder {
+            match std::fs::remove_dir_all(folder) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => {
+                    let what = format!("remove `{}`", folder.display());
+                    return Err(crate::trouble::Unusable::Failed { what, source });
+                }
+            }
+        }
+        containers.into_iter().chain(volumes).collect()
+    }
+}
+
+pub struct Keeper {
+    word: OwnedFd,
+}
+
+const ALL_IS_GONE: &[u8] = b".";
+
+impl Keeper {
+    pub fn start(api: &Api, charge: &Charge) -> io::Result<Keeper> {
+        let (ear, word) = pipe_with(PipeFlags::CLOEXEC)?;
+        match process::fork_into(Alone::prove()?, Namespaces::NONE, None)? {
+            Forked::Parent { .. } => Ok(Keeper { word }),
+            Forked::Child => {
+                drop(word);
+                process::exit(i32::from(watch(api, charge, ear).is_err()))
+            }
+        }
+    }
+
+    /// There is nothing to remove any more.
+    pub fn dismiss(self) -> io::Result<()> {
+        std::fs::File::from(self.word).write_all(ALL_IS_GONE)
+    }
+}
+
+fn watch(api: &Api, charge: &Charge, ear: OwnedFd) -> io::Result<()> {
+    // What ends the caller's group, or its terminal, must not end us; signals are blocked already, all but one.
+    process::new_session()?;
+    rustix::thread::set_name(c"belljar-keeper")?;
+    // A pipe that we held would never end for its reader.
+    process::close_all_from(0, ear.as_raw_fd())?;
+    match labels::clean_up(api) {
+        // What can't be removed now is found by the next.
+        Ok(_) | Err(_) => {}
+    }
+    let mut word = [0u8; 1];
+    if rustix::io::retry_on_intr(|| rustix::io::read(&ear, &mut word))? == 0 {
+        charge.remove(api).map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    Ok(())
+}

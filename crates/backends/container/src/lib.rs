@@ -1,0 +1,281 @@
+//! Isolation by a container engine (Docker, Podman) of this host: a hardened container, asked for through its API.
+//!
+//! `plan` decides, purely; `launch` follows; `supervise` watches to the end; `assess` and `diagnose` tell the truth. What
+//! would break isolation can't be asked for: see `configuration`.
+
+mod api;
+mod assess;
+mod configuration;
+mod diagnose;
+mod doors;
+mod facts;
+#[cfg(test)]
+mod golden;
+mod http;
+mod images;
+mod keeper;
+mod labels;
+mod launch;
+mod plan;
+mod profile;
+mod proof;
+mod screen;
+mod sockets;
+mod streams;
+mod supervise;
+mod tar;
+mod trouble;
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use model::{
+    Backend, BackendReport, Enforcement, Gated, Grant, Ground, GroundKind, ImageShown, Images, Kept, Network, Plan,
+    Sandbox, SetupFailure, Stack, Streams, Strength, Trouble,
+};
+
+use api::Api;
+use assess::Can;
+use facts::{Engine, Facts, ImageFacts};
+use trouble::{Result, Unusable};
+
+const NAME: &str = "container";
+
+/// The container backend. The engine is looked for when it is first needed.
+#[derive(Default)]
+pub struct Container {
+    connected: OnceCell<Result<Connected>>,
+    image: OnceCell<Result<(Asked, ImageFacts)>>,
+}
+
+struct Connected {
+    api: Api,
+    engine: Engine,
+}
+
+/// What was asked for: which image, and whether it may be pulled.
+type Asked = (Option<String>, bool);
+
+impl Container {
+    pub fn new() -> Container {
+        Container::default()
+    }
+
+    fn connected(&self) -> std::result::Result<&Connected, &Unusable> {
+        let connect = || {
+            let api = Api::find()?;
+            let engine = Engine::new(&api, &api.info()?);
+            Ok(Connected { api, engine })
+        };
+        self.connected.get_or_init(connect).as_ref()
+    }
+
+    /// The image of a grant. Looked up once: what is reported is what is started.
+    fn image(&self, grant: &Grant) -> std::result::Result<&ImageFacts, SetupFailure> {
+        let asked = asked(grant);
+        let connected = self.connected().map_err(failure)?;
+        let find = || {
+            let (name, image) = images::find(&connected.api, asked.0.as_deref(), asked.1)?;
+            Ok((asked.clone(), ImageFacts::new(&name, &image)))
+        };
+        match self.image.get_or_init(find) {
+            Ok((known, image)) if *known == asked => Ok(image),
+            Ok(_) => Err(SetupFailure {
+                wall: None,
+                message: "one backend runs one image".to_owned(),
+                fix: "please report this".to_owned(),
+                layers: false,
+            }),
+            Err(error) => Err(failure(error)),
+        }
+    }
+
+    fn facts(&self, grant: &Grant) -> std::result::Result<(&Api, Facts), SetupFailure> {
+        let connected = self.connected().map_err(failure)?;
+        let image = self.image(grant)?.clone();
+        let id = new_id().map_err(SetupFailure::from)?;
+        let gated = matches!(grant.powers().network, Network::Gated(_));
+        let waiting_image = match gated {
+            true => images::own(&connected.api)
+                .and_then(|name| connected.api.image(&name))
+                .map(|image| image.id)
+                .map_err(SetupFailure::from)?,
+            false => String::new(),
+        };
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+        let reads = matches!(&grant.powers().network, Network::Gated(Gated { reads: true, .. }));
+        let trust = reads.then(|| facts::trust_folder(&id));
+        let facts = Facts {
+            engine: connected.engine.clone(),
+            image,
+            caller: (user, group),
+            stranger: facts::NOBODY_ELSE + (pid & 0x003f_ffff),
+            labels: labels::own(&id),
+            id,
+            waiting_image,
+            trust,
+        };
+        Ok((&connected.api, facts))
+    }
+}
+
+fn asked(grant: &Grant) -> Asked {
+    match &grant.powers().files.ground {
+        Ground::Image { name, pull, .. } => (name.clone(), *pull),
+        Ground::Host | Ground::Module { .. } => (None, false),
+    }
+}
+
+fn failure(error: &Unusable) -> SetupFailure {
+    SetupFailure { wall: None, message: error.to_string(), fix: error.fix(), layers: false }
+}
+
+fn new_id() -> Result<String> {
+    let mut random = [0u8; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Unusable::Failed { what: "choose a name".to_owned(), source: error.into() })?;
+    Ok(format!("{:016x}", u64::from_le_bytes(random)))
+}
+
+impl Backend for Container {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn ground(&self) -> GroundKind {
+        GroundKind::Image
+    }
+
+    fn strength(&self, grant: &Grant) -> Strength {
+        match &grant.powers().files.ground {
+            Ground::Image { runtime: Some(name), .. } if name.starts_with("runsc") || name.starts_with("gvisor") => {
+                Strength::UserKernel
+            }
+            Ground::Image { runtime: Some(name), .. } if name.starts_with("kata") => Strength::Machine,
+            _ => Strength::Namespaces,
+        }
+    }
+
+    fn assess(&self, grant: &Grant) -> Enforcement {
+        let can = Can { enter_networks: doors::can_enter() };
+        // Without an engine or an image nothing is opened, so no wall is missing; `open` says what is.
+        let usable =
+            Engine { seccomp: true, memory: true, swap: true, processes: true, processors: true, ..Engine::default() };
+        match (self.connected(), self.image(grant)) {
+            (Ok(connected), Ok(image)) => {
+                assess::assess(grant.powers(), &connected.engine, &format!("{} ({})", image.name, image.id), can)
+            }
+            (Ok(connected), Err(_)) => assess::assess(grant.powers(), &connected.engine, "that is not there", can),
+            (Err(_), _) => assess::assess(grant.powers(), &usable, "of an engine that is not there", can),
+        }
+    }
+
+    fn plan(&self, grant: &Grant, stacks: &[Stack]) -> std::result::Result<Plan, SetupFailure> {
+        let (_, facts) = self.facts(grant)?;
+        let powers = grant.powers();
+        // As the engine does where layers can't be laid over files: in copies.
+        let blueprint = plan::plan(powers, stacks, &facts).or_else(|error| match error {
+            Unusable::Layers { .. } => plan::plan(powers, &copies(stacks), &facts),
+            error => Err(error),
+        });
+        let blueprint = blueprint.map_err(SetupFailure::from)?;
+        let lossy = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
+        Ok(Plan {
+            backend: NAME.to_owned(),
+            because: String::new(),
+            program: powers.command.program.clone(),
+            arguments: powers.command.arguments.iter().map(lossy).collect(),
+            directory: powers.command.directory.clone(),
+            environment: blueprint.container.env.clone(),
+            steps: plan::describe(&blueprint, &facts),
+            enforcement: self.assess(grant),
+        })
+    }
+
+    fn open(
+        &self,
+        grant: &Grant,
+        stacks: &[Stack],
+        streams: Streams,
+        trace: bool,
+    ) -> std::result::Result<Box<dyn Sandbox>, SetupFailure> {
+        let (api, facts) = self.facts(grant)?;
+        let blueprint = plan::plan(grant.powers(), stacks, &facts).map_err(SetupFailure::from)?;
+        if let (Some(folder), Some(outside)) = (&facts.trust, &streams.outside) {
+            facts::write_trust(folder, &outside.files()).map_err(SetupFailure::from)?;
+        }
+        let raised = launch::launch(api, &blueprint, grant.powers(), &facts, streams, trace)?;
+        let own = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
+            (name == "PATH").then(|| value.to_string_lossy().into_owned())
+        };
+        let search_path = grant.powers().environment.iter().find_map(own).unwrap_or(facts.image.search_path);
+        Ok(Box::new(supervise::Supervised {
+            raised,
+            grant: grant.clone(),
+            enforcement: self.assess(grant),
+            search_path,
+        }))
+    }
+
+    fn diagnose(&self) -> BackendReport {
+        let connected = self.connected().map(|connected| (&connected.api, &connected.engine));
+        diagnose::diagnose(connected, Enforcement::default())
+    }
+
+    fn images(&self) -> Option<&dyn Images> {
+        Some(self)
+    }
+
+    fn clean_up(&self) -> std::result::Result<u64, Trouble> {
+        match self.connected() {
+            Ok(connected) => Ok(labels::clean_up(&connected.api)?),
+            // Nothing of ours is where nobody answers.
+            Err(_) => Ok(0),
+        }
+    }
+}
+
+fn copies(stacks: &[Stack]) -> Vec<Stack> {
+    let copy = |stack: &Stack| {
+        let kept = match &stack.kept {
+            Kept::Overlay { layer, .. } => Kept::Copy { tree: layer.join("tree") },
+            copy @ Kept::Copy { .. } => copy.clone(),
+        };
+        Stack { kept, ..stack.clone() }
+    };
+    stacks.iter().map(copy).collect()
+}
+
+fn trouble(error: &Unusable) -> Trouble {
+    Trouble { message: error.to_string(), fix: error.fix() }
+}
+
+impl Images for Container {
+    fn list(&self) -> std::result::Result<Vec<ImageShown>, Trouble> {
+        Ok(images::list(&self.connected().map_err(trouble)?.api)?)
+    }
+
+    fn import(&self, from: &Path, name: Option<&str>) -> std::result::Result<ImageShown, Trouble> {
+        Ok(images::shown(images::import(&self.connected().map_err(trouble)?.api, from, name)?))
+    }
+
+    fn from_busybox(&self, name: Option<&str>) -> std::result::Result<ImageShown, Trouble> {
+        Ok(images::shown(images::from_busybox(&self.connected().map_err(trouble)?.api, name)?))
+    }
+
+    fn from_debootstrap(
+        &self,
+        suite: &str,
+        include: &[String],
+        name: Option<&str>,
+    ) -> std::result::Result<ImageShown, Trouble> {
+        let api = &self.connected().map_err(trouble)?.api;
+        Ok(images::shown(images::from_debootstrap(api, suite, include, name)?))
+    }
+
+    fn remove(&self, name: &str) -> std::result::Result<(), Trouble> {
+        images::check_name(name)?;
+        Ok(self.connected().map_err(trouble)?.api.remove_image(name)?)
+    }
+}
