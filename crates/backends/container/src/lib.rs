@@ -197,12 +197,12 @@ impl Backend for Container {
         &self,
         grant: &Grant,
         stacks: &[Stack],
-        streams: Streams,
+        mut streams: Streams,
         trace: bool,
     ) -> std::result::Result<Box<dyn Sandbox>, SetupFailure> {
         let (api, facts) = self.facts(grant)?;
         let blueprint = plan::plan(grant.powers(), stacks, &facts).map_err(SetupFailure::from)?;
-        if let (Some(folder), Some(outside)) = (&facts.trust, &streams.outside) {
+        if let (Some(folder), Some(outside)) = (&facts.trust, &mut streams.outside) {
             facts::write_trust(folder, &outside.files()).map_err(SetupFailure::from)?;
         }
         let raised = launch::launch(api, &blueprint, grant.powers(), &facts, streams, trace)?;
