@@ -78,9 +78,7 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     drop(user_terminal);
     std::mem::forget(attached);
     or_end(process::close_all_from(0, wire_at.as_raw_fd()));
-    // A carrier passes a stop on, where it is obeyed; if it stood still itself, the payload would go on.
-    let stop = if orders.payload.gifts.is_empty() { Stop::Firmly } else { Stop::Politely };
-    let status = reap_until(pid, stop);
+    let status = reap_until(pid);
     or_end(wire::send(wire_at, Report::Ended { status }, &[]));
     process::exit(0)
 }
@@ -149,15 +147,8 @@ fn libc_eio() -> i32 {
     rustix::io::Errno::IO.raw_os_error()
 }
 
-/// How the payload is stopped, when somebody stops the whole job.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Firmly,
-    Politely,
-}
-
 /// Waits until the payload ends, reaping every orphan and passing on what the parent signals.
-pub(crate) fn reap_until(payload: i32, stop: Stop) -> i32 {
+fn reap_until(payload: i32) -> i32 {
     const CHILD: i32 = rustix::process::Signal::CHILD.as_raw();
     const STOP: i32 = rustix::process::Signal::TSTP.as_raw();
     const FIRM_STOP: i32 = rustix::process::Signal::STOP.as_raw();
@@ -175,7 +166,7 @@ pub(crate) fn reap_until(payload: i32, stop: Stop) -> i32 {
             }
             // To the payload's whole group, as a terminal would; it may have ended this very moment.
             // The payload's group is an orphan to the kernel, which then ignores a polite stop.
-            STOP if stop == Stop::Firmly => match process::kill(-payload, FIRM_STOP) {
+            STOP => match process::kill(-payload, FIRM_STOP) {
                 Ok(()) | Err(_) => {}
             },
             signal => match process::kill(-payload, signal) {

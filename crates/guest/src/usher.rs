@@ -8,19 +8,21 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::Mode;
+use rustix::io::{Errno, FdFlags};
 use sys::identity::{self, Mapping};
 use sys::limits::{self, Limit};
 use sys::process::{self, Alone, Namespaces, Strings};
 use sys::signals;
 
-use crate::first;
 use crate::trial::Trial;
 use crate::wire::{Report, Stage};
 
 /// Where it is in there, and so what it is called: the program that it is part of knows by that.
 pub const NAME: &str = "/.belljar/usher";
-/// Its descriptors: where it reports, where its orders are, and from where it hears the word to go.
+/// Its descriptors: where it reports, where its orders are, and from where it hears the word to go; after that, numbers of
+/// signals for the payload, a byte each.
 pub const REPORT: RawFd = 3;
 pub const ORDERS: RawFd = 4;
 pub const GO: RawFd = 5;
@@ -161,8 +163,9 @@ fn follow(report: OwnedFd, orders: OwnedFd, go: OwnedFd) -> ! {
         // Whoever is in here with us later may not look into us, nor take our descriptors.
         process::forbid_inspection()?;
         process::forbid_new_privileges()?;
-        // The only one that is still open when the payload starts.
-        rustix::io::fcntl_setfd(report, rustix::io::FdFlags::CLOEXEC)?;
+        // The only ones that are still open when the payload starts.
+        rustix::io::fcntl_setfd(report, FdFlags::CLOEXEC)?;
+        rustix::io::fcntl_setfd(&go, FdFlags::CLOEXEC)?;
         Ok((alone, signals::block_all()?))
     });
     let (alone, mask) = match prepared {
@@ -174,7 +177,6 @@ fn follow(report: OwnedFd, orders: OwnedFd, go: OwnedFd) -> ! {
         // Nobody is there any more who could want anything.
         process::exit(125);
     }
-    drop(go);
     let errand = match read_all(orders.as_fd()).map(|bytes| Errand::decode(&bytes)) {
         Ok(Some(errand)) => errand,
         Ok(None) => fail(report, failed(READ, &io::ErrorKind::InvalidData.into())),
@@ -186,10 +188,7 @@ fn follow(report: OwnedFd, orders: OwnedFd, go: OwnedFd) -> ! {
     let start = || -> i32 {
         let begin = || -> Result<std::convert::Infallible, Report> {
             let at = |stage| move |error: io::Error| cannot_start(stage, &error);
-            process::new_session().map_err(at(Stage::Terminal))?;
-            if errand.terminal {
-                process::take_terminal(rustix::stdio::stdin()).map_err(at(Stage::Terminal))?;
-            }
+            begin_a_group(errand.terminal).map_err(at(Stage::Terminal))?;
             give_up_all_power(&errand)?;
             if let Some(trial) = trials.iter().position(|trial| !trial.is_refused()) {
                 return Err(Report::Breached { trial: trial as u32 });
@@ -210,9 +209,65 @@ fn follow(report: OwnedFd, orders: OwnedFd, go: OwnedFd) -> ! {
     };
     // From here on, nothing but the report: not even the caller's input and output.
     (0..REPORT).for_each(|number| drop(sys::descriptors::take(number)));
-    let status = first::reap_until(payload, first::Stop::Firmly);
+    let status = match reap_until(payload, go.as_fd()) {
+        Ok(status) => status,
+        Err(error) => fail(report, failed(READ, &error)),
+    };
     say(report, Report::Ended { status });
     process::exit(0)
+}
+
+/// A group of processes for the payload, to which signals go as a whole. The terminal belongs to the session that it was
+/// started with, which is ours.
+fn begin_a_group(terminal: bool) -> io::Result<()> {
+    if !terminal {
+        return process::new_session();
+    }
+    rustix::process::setpgid(None, None)?;
+    Ok(rustix::termios::tcsetpgrp(rustix::stdio::stdin(), rustix::process::getpid())?)
+}
+
+/// Waits until the payload ends, reaping every orphan and passing on what comes from outside.
+fn reap_until(payload: i32, outside: BorrowedFd<'_>) -> io::Result<i32> {
+    const STOP: u8 = rustix::process::Signal::TSTP.as_raw() as u8;
+    const FIRM_STOP: u8 = rustix::process::Signal::STOP.as_raw() as u8;
+    let signals = signals::descriptor()?;
+    let mut listens = true;
+    loop {
+        let mut sources = [PollFd::new(&signals, PollFlags::IN), PollFd::from_borrowed_fd(outside, PollFlags::IN)];
+        let sources = if listens { &mut sources[..] } else { &mut sources[..1] };
+        match rustix::event::poll(sources, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let asked = sources.get(1).is_some_and(|source| !source.revents().is_empty());
+        while signals::read(signals.as_fd())?.is_some() {}
+        while let Ok(Some((pid, ended, _))) = process::wait(-1, true) {
+            if pid == payload {
+                return Ok(match ended {
+                    process::Ended::Exited(code) => code << 8,
+                    process::Ended::Signalled(signal) => signal,
+                });
+            }
+        }
+        if !asked {
+            continue;
+        }
+        let mut signal = [0u8; 1];
+        match rustix::io::read(outside, &mut signal) {
+            Ok(1) => {
+                // The payload's group is an orphan to the kernel, which then ignores a polite stop.
+                let signal = if signal[0] == STOP { FIRM_STOP } else { signal[0] };
+                // It may have ended this very moment.
+                match process::kill(-payload, signal.into()) {
+                    Ok(()) | Err(_) => {}
+                }
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // Nobody is there any more; whoever was ends us.
+            Ok(_) | Err(_) => listens = false,
+        }
+    }
 }
 
 /// An ordinary user, to whom the files belong, of a namespace that owns nothing; no capability, no way to one, and limits.

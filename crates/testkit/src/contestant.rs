@@ -42,6 +42,8 @@ pub enum Contestant {
     /// No sandbox at all: the control.
     Bare,
     Belljar,
+    /// The same with a kernel of its own.
+    Gvisor,
     Bubblewrap,
     Srt,
     Codex,
@@ -54,6 +56,7 @@ impl Contestant {
         match self {
             Contestant::Bare => "no sandbox",
             Contestant::Belljar => "belljar",
+            Contestant::Gvisor => "belljar gvisor",
             Contestant::Bubblewrap => "bubblewrap",
             Contestant::Srt => "srt",
             Contestant::Codex => "codex",
@@ -65,6 +68,7 @@ impl Contestant {
         let program = match self {
             Contestant::Bare => return Some(String::new()),
             Contestant::Belljar => belljar(),
+            Contestant::Gvisor => return runsc_version(),
             Contestant::Bubblewrap => "bwrap".into(),
             Contestant::Srt => peer("srt"),
             Contestant::Codex => peer("codex"),
@@ -83,9 +87,13 @@ impl Contestant {
                 command.current_dir(workspace);
                 return command;
             }
-            Contestant::Belljar => {
+            Contestant::Belljar | Contestant::Gvisor => {
                 let mut command = Command::new(belljar());
-                command.args(["run", "-q", "--write"]).arg(workspace).arg("--result-file").arg(result);
+                command.arg("run");
+                if self == Contestant::Gvisor {
+                    command.args(["--backend", "gvisor"]);
+                }
+                command.args(["-q", "--write"]).arg(workspace).arg("--result-file").arg(result);
                 command.args(flags).arg("--");
                 command
             }
@@ -118,6 +126,19 @@ impl Contestant {
         command.args(program).current_dir(workspace);
         command
     }
+}
+
+/// Of gVisor, as its backend finds it; `None` where it can't be used.
+pub fn runsc_version() -> Option<String> {
+    let output = Command::new(belljar()).args(["doctor", "--json"]).output().ok()?;
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let backends = report["backends"].as_array().or_else(|| report.as_array())?;
+    let gvisor = backends.iter().find(|backend| backend["backend"] == "gvisor")?;
+    let runsc = gvisor["features"].as_array()?.iter().find(|feature| feature["what"] == "runsc")?;
+    if gvisor["usable"] != true || runsc["works"] != true {
+        return None;
+    }
+    runsc["detail"].as_str()?.split(',').next().map(str::to_owned)
 }
 
 /// The binary under test: `BELLJAR`, or the release build.

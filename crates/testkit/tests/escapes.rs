@@ -12,11 +12,30 @@ fn main() {
             let name = format!("{}::{}", attack.id, who.name());
             Trial::test(name, move || check(attack, who)).with_ignored_flag(!root)
         })
+        .chain(behind_gvisor(root, &arguments))
         .chain(escapes::known_open().map(|attack| {
             Trial::test(format!("known_open::{}", attack.id), move || still_open(attack)).with_ignored_flag(!root)
         }))
         .collect();
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The same on a kernel of its own. That the attack works at all is shown above.
+fn behind_gvisor(root: bool, arguments: &Arguments) -> impl Iterator<Item = Trial> {
+    // Each test is a process of its own, and to ask takes longer than most of them.
+    let wanted = arguments.list || arguments.filter.as_ref().is_none_or(|filter| filter.contains("gvisor"));
+    let there = wanted && Contestant::Gvisor.version().is_some();
+    if wanted && !there {
+        eprintln!("skipped: attacks on the gvisor backend, because there is no runsc that it can use (`belljar doctor`)");
+    }
+    escapes::all().flat_map(|attack| [Who::Root, Who::Ordinary].map(|who| (attack, who))).map(move |(attack, who)| {
+        let name = format!("gvisor::{}::{}", attack.id, who.name());
+        Trial::test(name, move || match trial(attack, Contestant::Gvisor, who) {
+            Verdict::Held => Ok(()),
+            other => Err(format!("{other:?}").into()),
+        })
+        .with_ignored_flag(!root || !there)
+    })
 }
 
 fn check(attack: &Attack, who: Who) -> Result<(), Failed> {

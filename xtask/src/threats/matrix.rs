@@ -20,6 +20,8 @@ pub const COLUMNS: &[Column] = &[
     Column { key: "no sandbox", contestant: Contestant::Bare, who: Who::Ordinary },
     Column { key: "belljar (root)", contestant: Contestant::Belljar, who: Who::Root },
     Column { key: "belljar (user)", contestant: Contestant::Belljar, who: Who::Ordinary },
+    Column { key: "belljar gvisor (root)", contestant: Contestant::Gvisor, who: Who::Root },
+    Column { key: "belljar gvisor (user)", contestant: Contestant::Gvisor, who: Who::Ordinary },
     Column { key: "bubblewrap", contestant: Contestant::Bubblewrap, who: Who::Ordinary },
     Column { key: "srt", contestant: Contestant::Srt, who: Who::Ordinary },
     Column { key: "codex", contestant: Contestant::Codex, who: Who::Ordinary },
@@ -28,7 +30,7 @@ pub const COLUMNS: &[Column] = &[
 /// The heading of a column, with the version for peers; `None` if not installed.
 pub fn heading(column: Column) -> Option<String> {
     match column.contestant {
-        Contestant::Bare | Contestant::Belljar => Some(column.key.to_owned()),
+        Contestant::Bare | Contestant::Belljar | Contestant::Gvisor => Some(column.key.to_owned()),
         peer => peer.version().map(|version| format!("{} {version}", column.key)),
     }
 }
@@ -121,7 +123,7 @@ impl Matrix {
         let attacks = self.attacks.clone();
         for (column, attack) in COLUMNS.iter().flat_map(|column| attacks.iter().map(move |attack| (column, *attack))) {
             match (column.contestant, attack.control) {
-                (Contestant::Belljar, _) => self.set(attack.id, column.key, Cell::Held),
+                (Contestant::Belljar | Contestant::Gvisor, _) => self.set(attack.id, column.key, Cell::Held),
                 (Contestant::Bare, Control::None(_)) => self.set(attack.id, column.key, Cell::Not),
                 (Contestant::Bare, _) => self.set(attack.id, column.key, Cell::Broken),
                 _ => {}

@@ -158,7 +158,7 @@ fn settled(attack: &Attack, column: &Column) -> Cell {
         let answer = in_own_process(attack, column);
         cell = Cell::from_answer(&answer);
         // Said even if the next try goes well: a wall that holds two times out of three does not hold.
-        let leaks = column.contestant == Contestant::Belljar && cell != Cell::Held;
+        let leaks = matches!(column.contestant, Contestant::Belljar | Contestant::Gvisor) && cell != Cell::Held;
         if leaks || !enough(cell) {
             println!("{} on {}: {answer}", attack.id, column.key);
         }

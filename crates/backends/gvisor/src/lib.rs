@@ -66,11 +66,11 @@ impl Gvisor {
         trace: bool,
     ) -> Result<(Supervised, Reins), SetupFailure> {
         let runsc = Runsc::find().map_err(|missing| not_there(&missing))?;
-        let (reins, gifts, report) = Reins::make().map_err(|error| failure(&format!("cannot begin: {error}")))?;
+        let (reins, gifts, (report, tell)) = Reins::make().map_err(|error| failure(&format!("cannot begin: {error}")))?;
         let [told, orders, go] = &gifts;
         let numbers = bundle::Numbers { report: told.as_raw_fd(), orders: orders.as_raw_fd(), go: go.as_raw_fd() };
         let carrier = self.carrier(grant, &runsc, numbers)?;
-        let ties = Ties { gifts: gifts.into(), report };
+        let ties = Ties { gifts: gifts.into(), report, tell };
         let raised = self.around.carry(grant, stacks, streams, trace, (&carrier, ties), self.assess(grant))?;
         Ok((raised, reins))
     }
@@ -83,15 +83,16 @@ struct Reins {
 }
 
 impl Reins {
-    /// With what the usher gets (report, orders, go), and where its report comes out.
-    fn make() -> io::Result<(Reins, [OwnedFd; 3], OwnedFd)> {
+    /// With what the usher gets (report, orders, go), and our ends of it.
+    fn make() -> io::Result<(Reins, [OwnedFd; 3], (OwnedFd, OwnedFd))> {
         let (report, told) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // Only our end must never wait.
+        // Only our ends must never wait.
         rustix::fs::fcntl_setfl(&told, OFlags::empty())?;
-        let (hears, go) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (hears, go) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        rustix::fs::fcntl_setfl(&hears, OFlags::empty())?;
         let orders = rustix::fs::memfd_create(c"belljar-orders", MemfdFlags::CLOEXEC)?;
-        let reins = Reins { orders: File::from(orders.try_clone()?), go: File::from(go) };
-        Ok((reins, [told, orders, hears], report))
+        let reins = Reins { orders: File::from(orders.try_clone()?), go: File::from(go.try_clone()?) };
+        Ok((reins, [told, orders, hears], (report, go)))
     }
 
     fn send(self, errand: &usher::Errand) -> io::Result<()> {

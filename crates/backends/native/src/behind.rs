@@ -16,7 +16,7 @@ use sys::process::Ended;
 #[derive(Default)]
 pub struct Behind {
     report: Option<OwnedFd>,
-    carried: bool,
+    tell: Option<OwnedFd>,
     /// Somebody is there.
     pub ready: bool,
     ended: Option<Ended>,
@@ -25,8 +25,24 @@ pub struct Behind {
 }
 
 impl Behind {
-    pub fn new(report: Option<OwnedFd>) -> Behind {
-        Behind { carried: report.is_some(), report, ..Behind::default() }
+    pub fn new(ends: Option<(OwnedFd, OwnedFd)>) -> Behind {
+        let (report, tell) = ends.unzip();
+        Behind { report, tell, ..Behind::default() }
+    }
+
+    /// Somebody carries.
+    fn carried(&self) -> bool {
+        self.tell.is_some()
+    }
+
+    /// Passes a signal on to the payload. False if nobody carries: then it is ours to pass on.
+    pub fn tell(&self, signal: i32) -> io::Result<bool> {
+        let Some(tell) = &self.tell else { return Ok(false) };
+        match rustix::io::write(tell, &[u8::try_from(signal).unwrap_or(0)]) {
+            // Gone already; or deaf, and then it is ended when its time is over.
+            Ok(_) | Err(Errno::PIPE | Errno::AGAIN) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub fn wanted(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
@@ -72,7 +88,7 @@ impl Behind {
 
     /// How the payload ended. `ours`: the carrier, or where there is none, the payload itself.
     pub fn ended(&self, ours: Option<Ended>) -> Option<Ended> {
-        if self.carried { self.ended } else { ours }
+        if self.carried() { self.ended } else { ours }
     }
 
     /// Why nothing of the payload has run, if so. `carrier`: how that ended. `short`: it was ended for a limit.
@@ -95,7 +111,7 @@ impl Behind {
                     format!("inside `{backend}`, a wall does not stand: something was possible that must not be");
                 failure(Some(Wall::Privileges), message, "please report this")
             }
-            None if !self.carried || self.ready || short => None,
+            None if !self.carried() || self.ready || short => None,
             None => {
                 let how = match carrier {
                     Some(Ended::Exited(code)) => format!("with code {code}"),

@@ -39,6 +39,8 @@ pub struct Ties {
     pub gifts: Vec<OwnedFd>,
     /// Where the first process behind it reports, as ours does on the wire.
     pub report: OwnedFd,
+    /// Where it hears of signals: the carrier would not pass them on.
+    pub tell: OwnedFd,
 }
 
 impl Carrier {

@@ -49,8 +49,8 @@ pub struct Raised {
     pub sweep: bool,
     /// Walls that were tried from inside, and held.
     pub proven: Vec<Wall>,
-    /// Where the first process behind a carrier reports.
-    pub behind: Option<OwnedFd>,
+    /// Where the first process behind a carrier reports, and where it is told of signals.
+    pub behind: Option<(OwnedFd, OwnedFd)>,
 }
 
 /// How long each part took, where somebody wants to know.
@@ -151,7 +151,7 @@ pub fn launch(
     };
     drop(theirs);
     // The gifts are the child's from here on.
-    let behind = ties.map(|ties| ties.report);
+    let behind = ties.map(|ties| (ties.report, ties.tell));
     clock.lap("parent: fork into namespaces");
     let pumps = pumps.enter_parent();
     let input = input.enter_parent();

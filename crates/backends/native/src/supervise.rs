@@ -446,7 +446,8 @@ impl Watch {
                 }
             }
             SIGWINCH => {
-                return self.terminal.as_ref().map_or(Ok(()), Terminal::resize);
+                self.terminal.as_ref().map_or(Ok(()), Terminal::resize)?;
+                return self.behind.tell(signal).map(drop);
             }
             SIGTSTP | SIGTTIN | SIGTTOU => {
                 // As in a shell: the whole job stops, we last; and all go on together.
@@ -460,6 +461,9 @@ impl Watch {
     }
 
     fn tell(&self, signal: i32) -> io::Result<()> {
+        if self.behind.tell(signal)? {
+            return Ok(());
+        }
         match process::signal(self.raised.handle.as_fd(), signal) {
             Err(error) if error.raw_os_error() != Some(Errno::SRCH.raw_os_error()) => Err(error),
             _ => Ok(()),
