@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
@@ -13,13 +13,17 @@ use crate::way::{Connection, Way, look_up};
 
 /// What a small request gets.
 const SMALL: u64 = 100;
+/// Some take more connections than they ever serve.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// For everything else that is measured: nobody waits for somebody who has hung.
+const ALL_PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn measure(way: Way, what: &[&str]) -> Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = LocalSet::new();
-    tasks.block_on(&runtime, async {
+    let measured = async {
         match what {
             ["latency", connections, requests] => latency(&way, connections.parse()?, requests.parse()?).await,
             ["bulk", bytes, rounds] => bulk(&way, bytes.parse()?, rounds.parse()?).await,
@@ -27,7 +31,9 @@ pub fn measure(way: Way, what: &[&str]) -> Result<()> {
             ["hold", connections] => hold(&way, connections.parse()?).await,
             _ => Err(crate::USAGE.into()),
         }
-    })
+    };
+    let done = tasks.block_on(&runtime, async { tokio::time::timeout(ALL_PATIENCE, measured).await });
+    done.map_err(|_| "it takes too long")?
 }
 
 /// How long a name takes that may be reached.
@@ -84,7 +90,8 @@ async fn crowd(way: Rc<Way>, connections: usize, bytes: u64) -> Result<()> {
                 connection.ask(bytes).await?;
                 Ok::<Connection, Box<dyn std::error::Error>>(connection)
             };
-            opened.await.map_err(|error| error.to_string())
+            let opened = tokio::time::timeout(PATIENCE, opened).await;
+            opened.map_err(|_| "it takes too long".to_owned())?.map_err(|error| error.to_string())
         });
     }
     let (mut held, mut failed) = (Vec::new(), Vec::new());

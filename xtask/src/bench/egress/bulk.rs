@@ -21,13 +21,9 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<Table, String> {
         println!("bulk: round {} of {}", round + 1, bench.amounts.bulk_rounds);
         for who in BOTH {
             for (contestant, lane) in bench.contest.all(who) {
-                let said = bench.contest.said_if_it_can(
-                    bench.field,
-                    contestant,
-                    lane,
-                    who,
-                    &["bulk", &bytes.to_string(), "2"],
-                )?;
+                let bytes = contestant.part_of(bytes);
+                let words = ["bulk", &bytes.to_string(), "2"];
+                let said = bench.contest.said_if_it_can(bench.field, contestant, lane, who, &words)?;
                 let Some(said) = said else { continue };
                 for time in milliseconds(&said["bulk"])? {
                     let rate = bytes as f64 / 1e3 / time;
@@ -37,7 +33,7 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<Table, String> {
         }
     }
     let mut table = Table::new(
-        format!("A download of {} MiB, medians", bytes >> 20),
+        format!("A download of {} MiB (of peers a quarter of that), medians", bytes >> 20),
         &["", "samples", "MB/s", "of that with nothing between", "wanted"],
     );
     for who in BOTH {

@@ -28,6 +28,11 @@ pub enum Contestant {
 impl Contestant {
     pub const ALL: [Contestant; 4] = [Contestant::Direct, Contestant::Belljar, Contestant::Srt, Contestant::Mitmproxy];
     pub const PEERS: [Contestant; 2] = [Contestant::Srt, Contestant::Mitmproxy];
+
+    /// What is asked of it at once: a quarter of those who take many times as long.
+    pub fn part_of(self, amount: u64) -> u64 {
+        if Contestant::PEERS.contains(&self) { (amount / 4).max(2) } else { amount }
+    }
 }
 
 /// What goes through, and whether somebody reads it on its way.

@@ -13,12 +13,13 @@ pub const NEW: f64 = 1.5;
 pub const KEPT: f64 = 0.2;
 
 pub fn measure(bench: &mut Bench<'_>) -> Result<Vec<Table>, String> {
-    let words = ["latency".to_owned(), bench.amounts.connections.to_string(), bench.amounts.requests.to_string()];
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let counts = [bench.amounts.connections, bench.amounts.requests].map(|count| count as u64);
     for round in 0..bench.amounts.rounds {
         println!("connections and requests: round {} of {}", round + 1, bench.amounts.rounds);
         for who in BOTH {
             for (contestant, lane) in bench.contest.all(who) {
+                let [connections, requests] = counts.map(|count| contestant.part_of(count).to_string());
+                let words = ["latency", &connections, &requests];
                 let said = bench.contest.said_if_it_can(bench.field, contestant, lane, who, &words)?;
                 let Some(said) = said else { continue };
                 // The first connection pays for what is made once; so does the first request over the one that stays.

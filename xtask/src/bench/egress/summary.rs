@@ -40,11 +40,11 @@ pub fn table(figures: &Figures, contest: &Contest) -> Table {
             ),
         ),
         (
-            "many connections at once: failed, seconds, MiB of the gate".to_owned(),
+            "many connections at once: until all have theirs, memory of the gate".to_owned(),
             Box::new(|who, lane| {
                 let of = |what| figures.middle(what, lane, Contestant::Belljar, who);
                 let failed = figures.at(1.0, What::Failed, lane, Contestant::Belljar, who)?;
-                let words = format!("{failed:.0}, {:.1} s, {:.0}", of(What::Crowd)? / 1e3, of(What::Peak)?);
+                let words = format!("{:.1} s {:.0} MiB", of(What::Crowd)? / 1e3, of(What::Peak)?);
                 Some((words, failed == 0.0))
             }),
             "none fails".to_owned(),
