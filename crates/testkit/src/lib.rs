@@ -13,6 +13,7 @@ pub mod field;
 pub mod guest;
 pub mod home;
 pub mod inside;
+pub mod modules;
 pub mod project;
 pub mod stops;
 pub mod tree;
