@@ -153,7 +153,7 @@ impl Backend for Gvisor {
         streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let errand = errand::errand(grant.powers(), self.around.payload_is())
+        let errand = errand::errand(grant.powers(), self.around.payload_is(), self.around.calls_behind())
             .map_err(|error| failure(&format!("cannot pass on the command: {error}")))?;
         let (raised, reins) = self.raise(grant, stacks, streams, trace)?;
         // Before it is there: it finds its orders, and the word to go, when it comes.
