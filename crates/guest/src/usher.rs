@@ -11,10 +11,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::Mode;
 use rustix::io::{Errno, FdFlags};
+use sys::filter::Program;
 use sys::identity::{self, Mapping};
 use sys::limits::{self, Limit};
 use sys::process::{self, Alone, Namespaces, Strings};
-use sys::signals;
+use sys::{capabilities, seccomp, signals};
 
 use crate::trial::Trial;
 use crate::wire::{Report, Stage};
@@ -28,12 +29,18 @@ pub const ORDERS: RawFd = 4;
 pub const GO: RawFd = 5;
 
 /// What went wrong before the payload was started, by number of `Report::Failed`.
-pub const STEPS: [&str; 5] =
-    ["read its orders", "make a user namespace", "drop all capabilities", "lower limits", "try the walls"];
+pub const STEPS: [&str; 5] = [
+    "read its orders", "become the payload's user", "drop all capabilities", "lower limits",
+    "install the list of calls",
+];
 const READ: u32 = 0;
 const USER: u32 = 1;
 const DROP: u32 = 2;
 const LOWER: u32 = 3;
+const FILTER: u32 = 4;
+
+/// Who we are in there. The payload is root's user, to whom all files belong, by another number and without any power.
+const OURSELVES: u32 = 65534;
 
 /// No more than what a kernel would take as words and variables of one program, several times over.
 const LONGEST: usize = 64 << 20;
@@ -55,6 +62,8 @@ pub struct Errand {
     pub directory: CString,
     pub arguments: Vec<CString>,
     pub environment: Vec<CString>,
+    /// Which calls the payload may make, as `sys::filter::Program` writes it.
+    pub filter: Vec<u8>,
 }
 
 impl Errand {
@@ -74,6 +83,7 @@ impl Errand {
             directory,
             arguments,
             environment,
+            filter,
         } = self;
         let mut bytes = Vec::new();
         let numbers = [
@@ -88,11 +98,13 @@ impl Errand {
             cpu_seconds.unwrap_or(u64::MAX),
             arguments.len() as u64,
             environment.len() as u64,
+            filter.len() as u64,
         ];
         numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
         for word in [program, directory].into_iter().chain(arguments).chain(environment) {
             bytes.extend_from_slice(word.as_bytes_with_nul());
         }
+        bytes.extend_from_slice(filter);
         bytes
     }
 
@@ -110,7 +122,7 @@ impl Errand {
         let (terminal, closed) = (truth(number()?)?, truth(number()?)?);
         let (processes, open_files, largest_file) = (number()?, number()?, number()?);
         let cpu_seconds = Some(number()?).filter(|seconds| *seconds != u64::MAX);
-        let (arguments, environment) = (number()?, number()?);
+        let (arguments, environment, filter) = (number()?, number()?, number()?);
         let mut word = || -> Option<CString> {
             let end = rest.iter().position(|byte| *byte == 0)?;
             let (word, after) = rest.split_at(end + 1);
@@ -120,6 +132,7 @@ impl Errand {
         let (program, directory) = (word()?, word()?);
         let mut words = |count: u64| (0..count).map(|_| word()).collect::<Option<Vec<CString>>>();
         let (arguments, environment) = (words(arguments)?, words(environment)?);
+        let filter = (rest.len() as u64 == filter).then(|| rest.to_vec())?;
         let errand = Errand {
             user,
             group,
@@ -134,8 +147,9 @@ impl Errand {
             directory,
             arguments,
             environment,
+            filter,
         };
-        rest.is_empty().then_some(errand)
+        Some(errand)
     }
 
     /// What must not succeed in there, once every power is given up.
@@ -163,6 +177,10 @@ fn follow(report: OwnedFd, orders: OwnedFd, go: OwnedFd) -> ! {
         // Whoever is in here with us later may not look into us, nor take our descriptors.
         process::forbid_inspection()?;
         process::forbid_new_privileges()?;
+        // Somebody else than the payload, whom it may not even signal. To become the payload's user, and to pass signals on.
+        capabilities::keep_over_change_of_user()?;
+        identity::become_only(OURSELVES, OURSELVES)?;
+        capabilities::hold_only(&[capabilities::KILL, capabilities::SETGID, capabilities::SETUID])?;
         // The only ones that are still open when the payload starts.
         rustix::io::fcntl_setfd(report, FdFlags::CLOEXEC)?;
         rustix::io::fcntl_setfd(&go, FdFlags::CLOEXEC)?;
@@ -185,6 +203,9 @@ fn follow(report: OwnedFd, orders: OwnedFd, go: OwnedFd) -> ! {
     drop(orders);
     let (trials, arguments) = (errand.trials(), Strings::new(errand.arguments.clone()));
     let environment = Strings::new(errand.environment.clone());
+    let Some(filter) = Program::from_bytes(&errand.filter) else {
+        fail(report, failed(READ, &io::ErrorKind::InvalidData.into()))
+    };
     let start = || -> i32 {
         let begin = || -> Result<std::convert::Infallible, Report> {
             let at = |stage| move |error: io::Error| cannot_start(stage, &error);
@@ -198,6 +219,10 @@ fn follow(report: OwnedFd, orders: OwnedFd, go: OwnedFd) -> ! {
             rustix::process::umask(Mode::from_raw_mode(errand.umask));
             signals::reset_actions();
             signals::restore(&mask).map_err(at(Stage::Execute))?;
+            seccomp::install_alone(&filter).map_err(|error| failed(FILTER, &error))?;
+            if seccomp::ask_for_what_is_refused() != Errno::PERM.raw_os_error() {
+                return Err(Report::Breached { trial: trials.len() as u32 });
+            }
             Err(cannot_start(Stage::Execute, &process::execute(&errand.program, &arguments, &environment)))
         };
         let Err(trouble) = begin();
@@ -273,10 +298,12 @@ fn reap_until(payload: i32, outside: BorrowedFd<'_>) -> io::Result<i32> {
 /// An ordinary user, to whom the files belong, of a namespace that owns nothing; no capability, no way to one, and limits.
 fn give_up_all_power(errand: &Errand) -> Result<(), Report> {
     let to_us = |inside| Mapping { inside, outside: 0 };
-    process::unshare(Namespaces { user: true, ..Namespaces::NONE })
+    // From here on, nobody inside has anything to say to whom we were: not a signal, not a look.
+    identity::become_only(0, 0)
+        .and_then(|()| process::unshare(Namespaces { user: true, ..Namespaces::NONE }))
         .and_then(|()| identity::map_self_in_a_guest(to_us(errand.user), to_us(errand.group)))
         .map_err(|error| failed(USER, &error))?;
-    sys::capabilities::drop_all_in_a_guest().map_err(|error| failed(DROP, &error))?;
+    capabilities::drop_all_in_a_guest().map_err(|error| failed(DROP, &error))?;
     let limits = [
         (Limit::Core, 0),
         (Limit::Processes, errand.processes),
@@ -346,13 +373,14 @@ mod tests {
         fn what_is_ordered_is_what_is_read(
             numbers in (any::<u32>(), any::<bool>(), any::<u64>(), proptest::option::of(0..u64::MAX)),
             words in (word(), word()),
+            filter in proptest::collection::vec(any::<u8>(), 0..20),
             lists in (proptest::collection::vec(word(), 0..5), proptest::collection::vec(word(), 0..5)),
         ) {
             let (user, truth, size, cpu_seconds) = numbers;
             let errand = Errand {
                 user, group: !user, umask: user / 2, terminal: truth, closed: !truth, processes: size, open_files: !size,
                 largest_file: size / 3, cpu_seconds, program: words.0, directory: words.1,
-                arguments: lists.0, environment: lists.1,
+                arguments: lists.0, environment: lists.1, filter,
             };
             prop_assert_eq!(Errand::decode(&errand.encode()), Some(errand));
         }
@@ -382,6 +410,7 @@ mod tests {
             directory: word("/"),
             arguments: vec![word("sh"), word("")],
             environment: vec![word("A=b")],
+            filter: vec![1, 2, 3],
         };
         let whole = errand.encode();
         assert!((0..whole.len()).all(|end| Errand::decode(&whole[..end]).is_none()));

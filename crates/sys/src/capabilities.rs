@@ -65,6 +65,25 @@ pub fn drop_current() -> io::Result<()> {
     checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) }).map(drop)
 }
 
+/// Holds these from here on and no others, of those that this process may hold.
+pub fn hold_only(capabilities: &[u32]) -> io::Result<()> {
+    let header = Header { version: VERSION_3, pid: 0 };
+    let mut data = [Data::default(); 2];
+    for capability in capabilities {
+        if let Some(word) = data.get_mut(*capability as usize / 32) {
+            word.effective |= 1 << (capability % 32);
+            word.permitted |= 1 << (capability % 32);
+        }
+    }
+    // SAFETY: version 3 reads one header and two data records, which outlive the call.
+    checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) }).map(drop)
+}
+
+/// A change of user from here on leaves what may be held as it is, though it is held no more.
+pub fn keep_over_change_of_user() -> io::Result<()> {
+    prctl(libc::PR_SET_KEEPCAPS, 1)
+}
+
 /// Whether this process holds `capability` right now.
 pub fn holds(capability: u32) -> io::Result<bool> {
     let header = Header { version: VERSION_3, pid: 0 };
@@ -74,5 +93,7 @@ pub fn holds(capability: u32) -> io::Result<bool> {
     Ok(data.get(capability as usize / 32).is_some_and(|word| word.effective & (1 << (capability % 32)) != 0))
 }
 
+pub const KILL: u32 = 5;
+pub const SETGID: u32 = 6;
 pub const SETUID: u32 = 7;
 pub const SYS_ADMIN: u32 = 21;

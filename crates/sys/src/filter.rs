@@ -113,6 +113,36 @@ impl Program {
     pub fn length(&self) -> usize {
         self.0.len()
     }
+
+    /// For where nobody can be asked: what would be asked about fails with `errno`.
+    pub fn without_a_listener(mut self, errno: u16) -> Program {
+        let asks = returns(Action::Notify).k;
+        let ends = self.0.iter_mut().filter(|instruction| instruction.code == RETURN && instruction.k == asks);
+        ends.for_each(|instruction| instruction.k = returns(Action::Fail(errno)).k);
+        self
+    }
+
+    /// To be handed to another process.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let bytes = |one: &libc::sock_filter| {
+            let [low, high] = one.code.to_le_bytes();
+            let value = one.k.to_le_bytes();
+            [low, high, one.jt, one.jf, value[0], value[1], value[2], value[3]]
+        };
+        self.0.iter().flat_map(bytes).collect()
+    }
+
+    /// `None` for what is no whole number of instructions. Whether they make sense, the kernel looks at.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Program> {
+        let (instructions, rest) = bytes.as_chunks::<8>();
+        let one = |[low, high, jt, jf, value @ ..]: &[u8; 8]| libc::sock_filter {
+            code: u16::from_le_bytes([*low, *high]),
+            jt: *jt,
+            jf: *jf,
+            k: u32::from_le_bytes(*value),
+        };
+        rest.is_empty().then(|| Program(instructions.iter().map(one).collect()))
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -27,6 +27,16 @@ pub fn install(program: &Program) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
+/// The same without a listener, for a program that asks nobody.
+pub fn install_alone(program: &Program) -> io::Result<()> {
+    let header = libc::sock_fprog {
+        len: u16::try_from(program.0.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?,
+        filter: program.0.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel copies `len` instructions, which `program` holds; it does not write to them.
+    checked(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const header) }).map(drop)
+}
+
 /// What a parent answers the call below with: no kernel gives this number for it, so whoever gets it knows that the
 /// filter asked, and that the parent said no.
 pub const REFUSED_BY_PARENT: i32 = libc::EHWPOISON;

@@ -45,6 +45,11 @@ pub fn arguments(powers: &Powers, numbers: Numbers) -> Vec<OsString> {
         "--ignore-cgroups".to_owned(),
         // What is written goes to our layers, not to one of its own.
         "--overlay2=none".to_owned(),
+        // Its file server does everything with files, and is where our mounts are. A kernel that opened them by itself would
+        // be elsewhere, where none of them keeps anything in its place: a folder with a hidden file in it could be moved.
+        "--directfs=false".to_owned(),
+        // There is one user here, and nobody else to become.
+        "--rootless".to_owned(),
         "--file-access=exclusive".to_owned(),
         "--file-access-mounts=shared".to_owned(),
         "--host-uds=none".to_owned(),
@@ -66,12 +71,13 @@ pub fn config(powers: &Powers) -> Vec<u8> {
         json!({ "destination": "/proc", "type": "proc", "source": "proc" }),
         json!({ "destination": "/dev", "type": "tmpfs", "source": "tmpfs" }),
         json!({ "destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"] }),
-        // One of ours, whose size is limited with all others'.
-        shared(Path::new("/dev/shm")).unwrap_or_default(),
     ];
+    // Ours, whose size is limited with all others'; it would have some of its own.
+    mounts.extend(["/dev/shm", "/tmp"].iter().filter_map(|path| shared(Path::new(path))));
     // Others may change these at any time, so nothing of them may be remembered. A name that is no text can't be said
     // here: that one is part of the root, as all others are.
     let written = powers.files.places.iter().filter(|place| place.access == Access::Write);
+    let written = written.filter(|place| !["/dev/shm", "/tmp"].iter().any(|path| place.path == Path::new(path)));
     mounts.extend(written.filter_map(|place| shared(&place.path)));
     let mut namespaces = vec!["pid", "mount", "ipc", "uts"];
     if powers.network == Network::Closed {
@@ -79,6 +85,7 @@ pub fn config(powers: &Powers) -> Vec<u8> {
     }
     let namespaces: Vec<Value> = namespaces.iter().map(|kind| json!({ "type": kind })).collect();
     let none: [&str; 0] = [];
+    let own = ["CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
     let config = json!({
         "ociVersion": "1.0.2",
         "hostname": "belljar",
@@ -91,8 +98,9 @@ pub fn config(powers: &Powers) -> Vec<u8> {
             "env": none,
             "cwd": "/",
             "noNewPrivileges": true,
+            // The usher's, who becomes somebody whom the payload can't signal; the payload has none.
             "capabilities": {
-                "bounding": none, "effective": none, "inheritable": none, "permitted": none, "ambient": none,
+                "bounding": own, "effective": own, "permitted": own, "inheritable": none, "ambient": none,
             },
         },
         "mounts": mounts,

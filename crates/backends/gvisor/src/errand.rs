@@ -8,14 +8,15 @@ use guest::usher::Errand;
 use model::{Command, Limits, Network, Powers, Step};
 use rustix::fs::Mode;
 
-pub fn errand(powers: &Powers, payload: (u32, u32)) -> io::Result<Errand> {
+/// `filter`: which calls the payload may make.
+pub fn errand(powers: &Powers, payload: (u32, u32), filter: Vec<u8>) -> io::Result<Errand> {
     // The only way to ask for it is to set it.
     let umask = rustix::process::umask(Mode::empty());
     rustix::process::umask(umask);
-    with_umask(powers, payload, umask.as_raw_mode())
+    Ok(Errand { umask: umask.as_raw_mode(), filter, ..plain(powers, payload)? })
 }
 
-fn with_umask(powers: &Powers, (user, group): (u32, u32), umask: u32) -> io::Result<Errand> {
+fn plain(powers: &Powers, (user, group): (u32, u32)) -> io::Result<Errand> {
     let Powers { command, files: _, environment, network, limits } = powers;
     let Command { program, arguments, directory, terminal } = command;
     // The others are held around gVisor, for all processes together.
@@ -41,7 +42,7 @@ fn with_umask(powers: &Powers, (user, group): (u32, u32), umask: u32) -> io::Res
     Ok(Errand {
         user,
         group,
-        umask,
+        umask: 0,
         terminal: *terminal,
         closed: *network == Network::Closed,
         processes: *processes,
@@ -52,13 +53,14 @@ fn with_umask(powers: &Powers, (user, group): (u32, u32), umask: u32) -> io::Res
         directory: string(directory.as_os_str())?,
         arguments: arguments.iter().map(|word| string(word)).collect::<io::Result<_>>()?,
         environment: environment.iter().map(variable).collect::<io::Result<_>>()?,
+        filter: Vec::new(),
     })
 }
 
 /// For `explain`.
 pub fn describe(powers: &Powers, payload: (u32, u32)) -> Vec<Step> {
     let by = |by: &'static str, does: String| Step { by, does };
-    let Ok(errand) = with_umask(powers, payload, 0) else { return Vec::new() };
+    let Ok(errand) = plain(powers, payload) else { return Vec::new() };
     let mut steps = vec![
         by("usher", "forbid   inspection of itself, new privileges".to_owned()),
         by("usher", format!("unshare  user, as user {}", errand.user)),
@@ -69,6 +71,7 @@ pub fn describe(powers: &Powers, payload: (u32, u32)) -> Vec<Step> {
     ];
     steps.extend(errand.cpu_seconds.map(|seconds| by("usher", format!("limit    CpuSeconds {seconds}"))));
     steps.extend(errand.trials().iter().map(|trial| by("usher", format!("try      {trial}"))));
+    steps.push(by("usher", "seccomp  the list of calls, as natively; nobody is asked".to_owned()));
     let words: Vec<_> = powers.command.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     steps.push(by("payload", format!("chdir    {}", powers.command.directory.display())));
     steps.push(by("payload", format!("exec     {} with {words:?}", powers.command.program.display())));

@@ -66,7 +66,8 @@ impl Gvisor {
         trace: bool,
     ) -> Result<(Supervised, Reins), SetupFailure> {
         let runsc = Runsc::find().map_err(|missing| not_there(&missing))?;
-        let (reins, gifts, (report, tell)) = Reins::make().map_err(|error| failure(&format!("cannot begin: {error}")))?;
+        let (reins, gifts, (report, tell)) =
+            Reins::make().map_err(|error| failure(&format!("cannot begin: {error}")))?;
         let [told, orders, go] = &gifts;
         let numbers = bundle::Numbers { report: told.as_raw_fd(), orders: orders.as_raw_fd(), go: go.as_raw_fd() };
         let carrier = self.carrier(grant, &runsc, numbers)?;
@@ -154,7 +155,7 @@ impl Backend for Gvisor {
         streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let errand = errand::errand(grant.powers(), self.around.payload_is())
+        let errand = errand::errand(grant.powers(), self.around.payload_is(), self.around.calls_behind())
             .map_err(|error| failure(&format!("cannot pass on the command: {error}")))?;
         let (raised, reins) = self.raise(grant, stacks, streams, trace)?;
         // Before it is there: it finds its orders, and the word to go, when it comes.

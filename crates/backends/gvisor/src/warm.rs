@@ -13,6 +13,7 @@ pub struct Warm {
     reins: Reins,
     made_for: Grant,
     payload: (u32, u32),
+    filter: Vec<u8>,
 }
 
 impl Warm {
@@ -20,7 +21,8 @@ impl Warm {
     pub fn make(backend: &Gvisor, grant: &Grant, stacks: &[Stack], streams: Streams) -> Result<Warm, SetupFailure> {
         let (raised, reins) = backend.raise(grant, stacks, streams, false)?;
         let raised = raised.warm_up().map_err(why)?;
-        Ok(Warm { raised, reins, made_for: grant.clone(), payload: backend.around.payload_is() })
+        let (payload, filter) = (backend.around.payload_is(), backend.around.calls_behind());
+        Ok(Warm { raised, reins, made_for: grant.clone(), payload, filter })
     }
 
     /// Whether it would do for `grant`: only the command, its variables and its time may be others. Walls that are up stay
@@ -41,7 +43,7 @@ impl Warm {
         if !self.fits(grant) {
             return Err(failure("this guest was made for other files, another network or other limits"));
         }
-        let errand = errand::errand(grant.powers(), self.payload)
+        let errand = errand::errand(grant.powers(), self.payload, self.filter)
             .map_err(|error| failure(&format!("cannot pass on the command: {error}")))?;
         let mut raised = self.raised;
         raised.begin(grant.clone());

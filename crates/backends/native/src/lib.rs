@@ -95,6 +95,11 @@ impl Native {
         assess::assess(grant.powers(), self.host(), Mode::Full)
     }
 
+    /// The closed list of calls, for whoever starts the payload behind it.
+    pub fn calls_behind(&self) -> Vec<u8> {
+        calls::behind().to_bytes()
+    }
+
     /// Who the payload is to be behind it.
     pub fn payload_is(&self) -> (u32, u32) {
         plan::payload_is(self.host())
