@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ledger::Durable;
 use model::{
-    Approval, Changes, Collected, Deed, KeptSandbox, Outcome, Patch, Refusal, Request, Sandboxes, Taken, Taking,
-    Trouble, Wording,
+    Approval, Changes, Collected, Deed, KeptSandbox, Outcome, Patch, Refusal, Removed, Request, Sandboxes, Taken,
+    Taking, Trouble, Wording,
 };
 use serde_json::{Value, json};
 
@@ -142,7 +142,13 @@ impl Sandboxes for Engine {
         if !only_tell {
             self.record_deed("sandbox.collected", json!({"older_than_seconds": older_than.as_secs()}))?;
         }
-        self.workspaces.collect(older_than, only_tell)
+        let mut collected = self.workspaces.collect(older_than, only_tell)?;
+        for backend in self.backends.iter().filter(|_| !only_tell) {
+            let count = backend.clean_up()?;
+            let what = format!("{count} left by killed runs with the backend `{}`", backend.name());
+            collected.removed.extend((count > 0).then_some(Removed { what, bytes: 0 }));
+        }
+        Ok(collected)
     }
 }
 

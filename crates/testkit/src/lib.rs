@@ -8,6 +8,7 @@ pub mod calls;
 pub mod contestant;
 pub mod deeds;
 pub mod dice;
+pub mod engine;
 pub mod escapes;
 pub mod field;
 pub mod guest;

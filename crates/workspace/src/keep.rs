@@ -307,7 +307,9 @@ fn collect_blobs(store: &Store, state: &State, collected: &mut Collected) -> Res
 /// What lies in our folder and is not ours.
 fn foreign(store: &Store) -> Result<Vec<Shown>> {
     let mut foreign = Vec::new();
-    let ours = |name: &[u8]| name.starts_with(b"state.sqlite") || matches!(name, b"layers" | b"blobs" | b"apply.lock");
+    let ours = |name: &[u8]| {
+        name.starts_with(b"state.sqlite") || matches!(name, b"layers" | b"blobs" | b"apply.lock" | b"engine-work")
+    };
     for (path, known) in [(store.folder().to_owned(), true), (store.layers(), false)] {
         let Ok(folder) = Folder::open(&path) else { continue };
         for name in folder.names().map_err(cannot("list", &path))? {

@@ -22,6 +22,8 @@ pub struct Facts {
     pub waiting_image: String,
     /// A folder with files that say whom to trust.
     pub trust: Option<PathBuf>,
+    /// Where folders are that the kernel works in for an engine that is root.
+    pub work: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,8 @@ use sys::process::{self, Alone, Forked, Namespaces};
 
 use crate::api::Api;
 use crate::labels;
-use crate::trouble::Result;
+use crate::trouble::{Result, Unusable};
+use crate::work;
 
 /// All that is made for one sandbox, by the names that it is made under.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Charge {
     pub volumes: Vec<String>,
     /// A folder of ours with files for the container.
     pub folder: Option<PathBuf>,
+    /// What the kernel works in for its volumes; given back when they are gone.
+    pub work: Option<PathBuf>,
 }
 
 impl Charge {
@@ -34,11 +37,17 @@ impl Charge {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => {
                     let what = format!("remove `{}`", folder.display());
-                    return Err(crate::trouble::Unusable::Failed { what, source });
+                    return Err(Unusable::Failed { what, source });
                 }
             }
         }
-        containers.into_iter().chain(volumes).collect()
+        let gone: Result<()> = containers.into_iter().chain(volumes).collect();
+        gone?;
+        match &self.work {
+            Some(own) => work::give_back(own)
+                .map_err(|source| Unusable::Failed { what: format!("give `{}` back", own.display()), source }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -66,15 +75,25 @@ impl Keeper {
     }
 }
 
+/// Folders to work in, of runs whose containers are gone.
+fn recover(api: &Api, charge: &Charge) -> Result<()> {
+    let Some(base) = charge.work.as_ref().and_then(|own| own.parent()) else { return Ok(()) };
+    let mut live = labels::live(api)?;
+    // Ours may not be made yet.
+    live.extend(charge.containers.iter().filter_map(|name| name.strip_prefix("belljar-").map(str::to_owned)));
+    work::recover(base, &live, std::time::Duration::from_secs(600))
+        .map_err(|source| Unusable::Failed { what: format!("recover `{}`", base.display()), source })
+}
+
 fn watch(api: &Api, charge: &Charge, ear: OwnedFd) -> io::Result<()> {
     // What ends the caller's group, or its terminal, must not end us; signals are blocked already, all but one.
     process::new_session()?;
     rustix::thread::set_name(c"belljar-keeper")?;
     // A pipe that we held would never end for its reader.
     process::close_all_from(0, ear.as_raw_fd())?;
-    match labels::clean_up(api) {
+    match labels::clean_up(api).and_then(|_| recover(api, charge)) {
         // What can't be removed now is found by the next.
-        Ok(_) | Err(_) => {}
+        Ok(()) | Err(_) => {}
     }
     let mut word = [0u8; 1];
     if rustix::io::retry_on_intr(|| rustix::io::read(&ear, &mut word))? == 0 {

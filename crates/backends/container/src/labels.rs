@@ -1,6 +1,6 @@
 //! How containers and volumes of ours are known, and whose they are: so that what a killed belljar left is found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::Api;
 use crate::trouble::Result;
@@ -63,6 +63,12 @@ fn boot() -> String {
 
 fn namespace() -> String {
     std::fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Which runs have a container.
+pub fn live(api: &Api) -> Result<BTreeSet<String>> {
+    let label = |labels: Option<BTreeMap<String, String>>| labels.and_then(|mut labels| labels.remove(OURS));
+    Ok(api.labelled(OURS)?.into_iter().filter_map(|container| label(container.labels)).collect())
 }
 
 /// Removes what belljars that were killed have left, and says how much that was.

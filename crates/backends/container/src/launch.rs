@@ -17,6 +17,7 @@ use crate::plan::Blueprint;
 use crate::proof;
 use crate::streams::{Line, Out, are_one};
 use crate::trouble::{Result, Unusable};
+use crate::work;
 
 /// A container that runs.
 pub struct Raised {
@@ -94,7 +95,9 @@ fn charge(blueprint: &Blueprint, facts: &Facts) -> Charge {
     let mut containers = vec![name(&facts.id)];
     containers.extend(blueprint.gated.then(|| crate::plan::network_name(&facts.id)));
     let volumes = blueprint.volumes.iter().map(|volume| volume.name.clone()).collect();
-    Charge { containers, volumes, folder: facts.trust.clone() }
+    let work = facts.work.as_ref().filter(|_| !blueprint.volumes.is_empty());
+    let work = work.map(|base| work::of_run(base, &facts.id));
+    Charge { containers, volumes, folder: facts.trust.clone(), work }
 }
 
 pub fn name(id: &str) -> String {
@@ -115,6 +118,10 @@ fn raise(
     for tree in handed_over {
         hand_over(tree, user, group)
             .map_err(|source| Unusable::Failed { what: format!("give `{}` to the payload", tree.display()), source })?;
+    }
+    if let (Some(base), false) = (&facts.work, volumes.is_empty()) {
+        work::take(base, &facts.id, volumes.len())
+            .map_err(|source| Unusable::Failed { what: format!("use `{}`", base.display()), source })?;
     }
     for volume in volumes {
         api.create_volume(volume)?;

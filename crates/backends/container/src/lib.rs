@@ -25,6 +25,7 @@ mod streams;
 mod supervise;
 mod tar;
 mod trouble;
+mod work;
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -90,7 +91,7 @@ impl Container {
         }
     }
 
-    fn facts(&self, grant: &Grant) -> std::result::Result<(&Api, Facts), SetupFailure> {
+    fn facts(&self, grant: &Grant, stacks: &[Stack]) -> std::result::Result<(&Api, Facts), SetupFailure> {
         let connected = self.connected().map_err(failure)?;
         let image = self.image(grant)?.clone();
         let id = new_id().map_err(SetupFailure::from)?;
@@ -106,6 +107,9 @@ impl Container {
         let pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
         let reads = matches!(&grant.powers().network, Network::Gated(Gated { reads: true, .. }));
         let trust = reads.then(|| facts::trust_folder(&id));
+        // Of an engine that is root; root itself can remove what that leaves.
+        let work =
+            if user != 0 && !connected.engine.rootless { first_layer(stacks).and_then(work::beside) } else { None };
         let facts = Facts {
             engine: connected.engine.clone(),
             image,
@@ -115,9 +119,17 @@ impl Container {
             id,
             waiting_image,
             trust,
+            work,
         };
         Ok((&connected.api, facts))
     }
+}
+
+fn first_layer(stacks: &[Stack]) -> Option<&Path> {
+    stacks.iter().find_map(|stack| match &stack.kept {
+        Kept::Overlay { layer, .. } => Some(layer.as_path()),
+        Kept::Copy { .. } => None,
+    })
 }
 
 fn asked(grant: &Grant) -> Asked {
@@ -172,7 +184,7 @@ impl Backend for Container {
     }
 
     fn plan(&self, grant: &Grant, stacks: &[Stack]) -> std::result::Result<Plan, SetupFailure> {
-        let (_, facts) = self.facts(grant)?;
+        let (_, facts) = self.facts(grant, stacks)?;
         let powers = grant.powers();
         // As the engine does where layers can't be laid over files: in copies.
         let blueprint = plan::plan(powers, stacks, &facts).or_else(|error| match error {
@@ -200,7 +212,7 @@ impl Backend for Container {
         mut streams: Streams,
         trace: bool,
     ) -> std::result::Result<Box<dyn Sandbox>, SetupFailure> {
-        let (api, facts) = self.facts(grant)?;
+        let (api, facts) = self.facts(grant, stacks)?;
         let blueprint = plan::plan(grant.powers(), stacks, &facts).map_err(SetupFailure::from)?;
         if let (Some(folder), Some(outside)) = (&facts.trust, &mut streams.outside) {
             facts::write_trust(folder, &outside.files()).map_err(SetupFailure::from)?;

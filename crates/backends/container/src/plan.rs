@@ -15,6 +15,7 @@ use crate::configuration::{
 };
 use crate::facts::Facts;
 use crate::trouble::{Result, Unusable};
+use crate::work;
 
 /// All that is done for one sandbox.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +182,7 @@ fn mounts(files: &Files, stacks: &[Stack], facts: &Facts, user: User) -> Result<
                     driver_opts: VolumeOptions {
                         kind: "overlay",
                         device: "overlay",
-                        o: overlay(&place.path, earlier, layer)?,
+                        o: overlay(&place.path, earlier, layer, &work_folder(layer, facts, volumes.len()))?,
                     },
                     labels: facts.labels.clone(),
                 });
@@ -214,11 +215,18 @@ fn check(place: &Place, facts: &Facts) -> Result<()> {
 }
 
 /// The same layers as everywhere: what is written here is read by `diff` and `apply`.
-fn overlay(place: &Path, earlier: &[PathBuf], layer: &Path) -> Result<String> {
+fn overlay(place: &Path, earlier: &[PathBuf], layer: &Path, work: &Path) -> Result<String> {
     let below: Vec<String> =
         earlier.iter().map(PathBuf::as_path).chain([place]).map(overlay_path).collect::<Result<_>>()?;
-    let (upper, work) = (overlay_path(&layer.join("upper"))?, overlay_path(&layer.join("work"))?);
+    let (upper, work) = (overlay_path(&layer.join("upper"))?, overlay_path(work)?);
     Ok(format!("lowerdir={},upperdir={upper},workdir={work},userxattr", below.join(":")))
+}
+
+fn work_folder(layer: &Path, facts: &Facts, number: usize) -> PathBuf {
+    match &facts.work {
+        Some(base) => work::of_run(base, &facts.id).join(number.to_string()),
+        None => layer.join("work"),
+    }
 }
 
 /// Separators in names would be taken for the ends of them, by the engine or by the kernel.

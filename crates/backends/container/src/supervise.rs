@@ -64,6 +64,8 @@ impl model::Sandbox for Supervised {
         let removed = watch.raised.charge.remove(&watch.raised.api);
         let Watch { mut raised, usage, waited, overrun, lost, .. } = watch;
         raised.clock.lap("engine: remove the container");
+        // The gate takes what goes out until here.
+        drop(raised.outside.take());
         if removed.is_ok()
             && let Some(keeper) = raised.keeper.take()
             && let Err(error) = keeper.dismiss()

@@ -3,6 +3,7 @@
 mod agents;
 mod artifacts;
 mod exports;
+mod images;
 mod network;
 mod policies;
 mod records;
@@ -107,6 +108,7 @@ pub fn command(version: &'static str) -> Command {
         )
         .subcommand(agents::command())
         .subcommand(secrets::command())
+        .subcommand(images::command())
         .subcommand(
             Command::new("doctor")
                 .about("Show what this host can hold, wall by wall, and how to mend what it can't")

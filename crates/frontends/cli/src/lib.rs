@@ -12,6 +12,7 @@ mod doctor;
 mod explain;
 mod export;
 mod forward;
+mod image;
 mod kept;
 mod ledger;
 mod log;
@@ -99,6 +100,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("receipt", matches)) => receipt::receipt(matches, service.records()),
         Some(("ledger", matches)) => ledger::ledger(matches, service.records()),
         Some(("agents", matches)) => agents::agents(matches, service.agents()),
+        Some(("image", matches)) => image::image(matches, service.images()),
         Some(("secret", matches)) => secret::secret(matches, service.secrets()),
         Some(("exec", matches)) => kept::exec(matches, service),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
