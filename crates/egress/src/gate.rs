@@ -19,6 +19,7 @@ mod special;
 mod stand_ins;
 mod tally;
 mod visits;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,8 @@ use session::Session;
 use stand_ins::StandIns;
 use tally::Tally;
 use visits::Inside;
+
+pub use waiting::on_a_thread;
 
 /// What reads bytes that the guest chose. Not for use: for those who try it with all kinds of bytes.
 pub(crate) mod hostile {
@@ -112,11 +115,6 @@ pub fn serve(settings: GateSettings, doors: Doors, end: OwnedFd) -> Result<Traff
 /// Where visitors of a published port arrive: nobody beyond this machine.
 pub fn listen(port: u16) -> io::Result<std::net::TcpListener> {
     std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port))
-}
-
-/// Has something that takes long done beside the gate, whose own thread must not wait.
-pub async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(work).await.ok()
 }
 
 /// What lies around a gate. Tests put their own in its place.

@@ -19,7 +19,7 @@ pub use error::{Error, Result};
 pub use gate::{GateLimits, GateSettings, listen, on_a_thread, serve as serve_gate};
 pub use page::serve;
 pub use place::{Encryption, Url};
-pub use read::{Authority, Fence, ReadLimits, Reader, SecretValue, Violation};
+pub use read::{Authority, Fence, Fetches, Fetching, ReadLimits, Reader, SecretValue, Violation};
 pub use streams::{Stream, Wire};
 pub use trust::{Trust, bundle, roots, roots_in};
 

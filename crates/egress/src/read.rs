@@ -19,6 +19,7 @@ mod secrets;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod value;
 mod watch;
 
 use std::cell::OnceCell;
@@ -41,7 +42,7 @@ use crate::trust::{self, Trust};
 
 pub use self::authority::Authority;
 pub use self::fence::{Fence, Violation};
-pub use self::secrets::SecretValue;
+pub use self::value::{Fetches, Fetching, SecretValue};
 
 /// For how long somebody is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +79,7 @@ type Agreed = (Box<tokio_rustls::server::TlsStream<Begun>>, Box<tokio_rustls::cl
 impl Reader {
     /// Without an authority nothing that is encrypted can be read, and so it is refused.
     pub fn new(authority: Option<Authority>, secrets: Vec<SecretValue>, trust: Trust, limits: ReadLimits) -> Reader {
-        // Nothing stands for nothing.
-        let secrets = secrets.into_iter().filter(|secret| !secret.stand_in.is_empty() && !secret.value.is_empty());
+        let secrets = secrets.into_iter().filter(SecretValue::is_something);
         Reader {
             authority,
             secrets: Rc::new(secrets.collect()),

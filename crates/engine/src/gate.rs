@@ -4,6 +4,7 @@
 //! send while we hold their limits. It has our memory as it was, so it knows the policy; it dies with us; and if it dies
 //! first, nothing goes out any more.
 
+mod fetcher;
 mod news;
 mod porter;
 
@@ -21,6 +22,7 @@ use model::{
 use sys::process::{Alone, Forked, Namespaces};
 use sys::{descriptors, process, signals};
 
+pub use fetcher::{Source, begin as begin_fetching};
 pub use news::News;
 pub use porter::{Doorkeeper, Shared};
 
@@ -36,6 +38,8 @@ pub struct Gate {
 pub struct Link {
     pid: i32,
     wire: OwnedFd,
+    /// Whoever fetches secrets for it; ends with it.
+    fetcher: Option<i32>,
     /// What it said when it ended.
     said: RefCell<Option<Traffic>>,
 }
@@ -45,6 +49,8 @@ pub struct Plan {
     pub gated: Gated,
     pub keeper: Doorkeeper,
     pub secrets: Vec<SecretValue>,
+    /// The process that fetches some of them.
+    pub fetcher: Option<i32>,
     /// Somebody inside may be written in Java, which trusts in a way of its own.
     pub java: bool,
 }
@@ -55,7 +61,7 @@ const LONGEST_REPORT: usize = 160 << 10;
 impl Gate {
     /// Forks it, with everything that can fail in a way that a person can mend done before.
     pub fn begin(plan: Plan) -> Result<Gate, Outcome> {
-        let Plan { gated, mut keeper, secrets, java } = plan;
+        let Plan { gated, mut keeper, secrets, fetcher, java } = plan;
         let visits = listen(&gated.published)?;
         let authority = if gated.reads { Some(Authority::new().map_err(not_begun)?) } else { None };
         let published = !visits.is_empty();
@@ -69,7 +75,7 @@ impl Gate {
                 attend(theirs, gated, keeper, authority, secrets, visits)
             }
             Forked::Parent { pid, .. } => {
-                let link = Rc::new(Link { pid, wire: ours, said: RefCell::default() });
+                let link = Rc::new(Link { pid, wire: ours, fetcher, said: RefCell::default() });
                 // After the fork: the two would share these pages, and each have to copy what it changes. It hangs up if
                 // they can't be made.
                 let files = match &authority {
@@ -138,8 +144,10 @@ impl Link {
         };
         let said = heard().unwrap_or_else(|_| Traffic { lost: true, ..Traffic::default() });
         // It ends by itself after that; whoever was lost has ended already.
-        match process::wait(self.pid, false) {
-            Ok(_) | Err(_) => {}
+        for pid in [Some(self.pid), self.fetcher].into_iter().flatten() {
+            match process::wait(pid, false) {
+                Ok(_) | Err(_) => {}
+            }
         }
         self.said.replace(Some(said.clone()));
         said

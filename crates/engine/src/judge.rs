@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use model::{
     Approval, Grant, Inspected, Network, NetworkAsked, Outcome, Pending, Question, Refusal, Request, Retry,
-    SecretGrant, SecretShown, SecretText, SetupFailure, Streams, Traffic, Verdict, Watch,
+    SecretGrant, SecretShown, SetupFailure, Streams, Traffic, Verdict, Watch,
 };
 
 use egress::SecretValue;
@@ -15,13 +17,15 @@ use policy::{Facts, GateRules, Policy};
 
 use crate::approvals::Terms;
 use crate::capture::Capture;
-use crate::gate::{Doorkeeper, Gate, Link, Plan, Shared};
+use crate::fresh::{self, Fresh};
+use crate::gate::{self, Doorkeeper, Gate, Link, Plan, Shared};
 use crate::inspect::{Begun, Eyes};
 use crate::layers::not_set_up;
 use crate::policies::{self, Loaded, recorded};
 use crate::rates::{self, Slots};
 use crate::record::Record;
 use crate::release::{Release, of_the_vault};
+use crate::secrets::Provided;
 use crate::told::Telling;
 use crate::user::User;
 use crate::{Engine, door, ground, inspect, refused, rules, survey};
@@ -47,7 +51,10 @@ struct Out {
     loaded: Rc<Loaded>,
     facts: Facts,
     asked: NetworkAsked,
-    secrets: Vec<(String, SecretText)>,
+    secrets: Provided,
+    /// The vault, and who is told of what is fetched from it.
+    fetching: Option<(PathBuf, OwnedFd)>,
+    fresh: Option<Rc<Fresh>>,
     watch: Rc<dyn Watch>,
 }
 
@@ -62,10 +69,19 @@ impl Admitted {
 
     fn gate(&self, record: &Record<'_>) -> Result<Option<Gate>, Outcome> {
         let (Network::Gated(gated), Some(out)) = (&self.grant.powers().network, &self.out) else { return Ok(None) };
-        let Out { loaded, facts, asked, secrets, watch } = out;
+        let Out { loaded, facts, asked, secrets, fetching, fresh, watch } = out;
+        let fetches = match fetching {
+            Some((folder, tells)) => Some(gate::begin_fetching(folder, &secrets.later, tells, record.rail.clone())?),
+            None => None,
+        };
+        let (fetches, fetcher) = fetches.unzip();
         let value = |grant: &SecretGrant| {
-            let (_, value) = secrets.iter().find(|(name, _)| *name == grant.name)?;
-            Some(SecretValue::new(&grant.name, &grant.stand_in, value.reveal()))
+            let known = secrets.known.iter().find(|(name, _)| *name == grant.name);
+            match (known, &fetches) {
+                (Some((_, value)), _) => Some(SecretValue::new(&grant.name, &grant.stand_in, value.reveal())),
+                (None, Some(fetches)) => Some(SecretValue::fetched(&grant.name, &grant.stand_in, fetches.clone())),
+                (None, None) => None,
+            }
         };
         let secrets = gated.secrets.iter().filter_map(value).collect();
         let policy::Approving { timeout, approvers, always } = loaded.policy.approving();
@@ -79,8 +95,8 @@ impl Admitted {
             watch: watch.clone(),
             news: None,
         };
-        let mut gate = Gate::begin(Plan { gated: gated.clone(), keeper, secrets, java: facts.java })?;
-        record.hears(gate.news());
+        let mut gate = Gate::begin(Plan { gated: gated.clone(), keeper, secrets, fetcher, java: facts.java })?;
+        record.hears(gate.news(), fresh.clone());
         Ok(Some(gate))
     }
 
@@ -144,20 +160,29 @@ impl Engine {
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
         let secrets = match &grant.powers().network {
             Network::Gated(gated) => self.fetch_secrets(&gated.secrets, &loaded.policy, &stored).map_err(not_set_up)?,
-            Network::Closed => Vec::new(),
+            Network::Closed => Provided::default(),
         };
         let mut known = known(request, &facts);
-        if !secrets.is_empty() {
-            known.extend(of_the_vault(&secrets));
+        if !secrets.known.is_empty() {
+            known.extend(of_the_vault(&secrets.known));
             record.is_for(&facts.principal, known.clone());
         }
-        let release = Release::new(redacts, &known, formats, input.bytes);
+        let (mut fetching, mut fresh) = (None, None);
+        if !secrets.later.is_empty() {
+            let wires = fresh::wires().map_err(|error| usage(format!("cannot fetch secrets: {error}"), "try again"));
+            let (tells, hears) = wires?;
+            fresh = Some(Rc::new(Fresh::new(hears, known.clone(), record.rail.clone())));
+            fetching = Some((self.vault().map_err(not_set_up)?.folder().to_owned(), tells));
+        }
+        let release = Release::new(redacts, &known, formats, input.bytes).learning(fresh.clone());
         let capture = Capture::new(request.capture);
         let out = matches!(grant.powers().network, Network::Gated(_)).then(|| Out {
             loaded: Rc::new(loaded),
             facts,
             asked: request.network.clone(),
             secrets,
+            fetching,
+            fresh,
             watch: self.watch.clone(),
         });
         Ok(Admitted { grant, inspected, release, capture, out, link: RefCell::default(), _slots: slots })

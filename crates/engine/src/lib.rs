@@ -12,6 +12,7 @@ mod enclose;
 mod examine;
 mod exports;
 mod forward;
+mod fresh;
 mod gate;
 mod ground;
 mod inspect;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::judge::usage;
 use crate::outside;
+use crate::release;
 use crate::told::Telling;
 
 /// Under a signature.
@@ -55,6 +56,12 @@ impl Rail {
     pub fn is_for(&self, principal: &Principal, known: Vec<(OsString, OsString)>) {
         self.principal.replace(principal.clone());
         self.telling.replace(Telling::with(known));
+    }
+
+    /// The value of a secret that was fetched since.
+    pub fn learns(&self, name: &str, value: &str) {
+        let knows = self.telling.borrow().and(release::of_the_vault_by(name, value));
+        self.telling.replace(knows);
     }
 
     pub fn written(&self) -> Option<Appended> {

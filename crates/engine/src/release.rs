@@ -11,10 +11,14 @@ use model::{Outlet, Redacted, Streams, Unguarded};
 use secrets::terminal::Cleaner;
 use secrets::{Added, Formats, Redactor, Values};
 
+use crate::fresh::Fresh;
+
 /// What the output of one run passes through.
 pub struct Release {
     /// None: it is let through as it is.
     values: Option<Rc<Values>>,
+    /// Values that come while it runs.
+    fresh: Option<Rc<Fresh>>,
     /// Those that are looked for besides; none: only ours.
     formats: Option<Formats>,
     counts: Counts,
@@ -39,7 +43,12 @@ impl Release {
             }
             false => (None, Vec::new()),
         };
-        Release { values, formats, counts: Counts::default(), unguarded, input: RefCell::new(input) }
+        Release { values, fresh: None, formats, counts: Counts::default(), unguarded, input: RefCell::new(input) }
+    }
+
+    /// The same, where more values may come.
+    pub fn learning(self, fresh: Option<Rc<Fresh>>) -> Release {
+        Release { fresh, ..self }
     }
 
     /// Variables that are secrets by their names, and whose values are not looked for.
@@ -65,8 +74,9 @@ impl Release {
     /// Another way out for what is kept rather than shown: only without secrets, which are counted once.
     pub fn apart(&self) -> Option<Box<dyn Outlet>> {
         let (values, formats) = (self.values.clone(), self.formats.clone());
-        let unguarded = Vec::new();
-        Release { values, formats, unguarded, counts: Counts::default(), input: RefCell::default() }.outlet(None, false)
+        let (fresh, unguarded) = (self.fresh.clone(), Vec::new());
+        let input = RefCell::default();
+        Release { values, fresh, formats, unguarded, counts: Counts::default(), input }.outlet(None, false)
     }
 
     fn outlet(&self, cleaner: Option<Cleaner>, nowhere: bool) -> Option<Box<dyn Outlet>> {
@@ -75,7 +85,18 @@ impl Release {
             return None;
         }
         let (values, formats, counts) = (self.values.clone(), self.formats.clone(), self.counts.clone());
-        Some(Box::new(Gate { values, formats, counts, redactor: None, cleaner, binary: false, between: Vec::new() }))
+        let (fresh, between) = (self.fresh.clone(), Vec::new());
+        Some(Box::new(Gate {
+            values,
+            fresh,
+            seen: 0,
+            formats,
+            counts,
+            redactor: None,
+            cleaner,
+            binary: false,
+            between,
+        }))
     }
 
     /// What was taken out so far, the most frequent first.
@@ -91,6 +112,9 @@ impl Release {
 /// One stream's way out. Made of little until something comes: most runs say nothing, or nothing on one of the two.
 struct Gate {
     values: Option<Rc<Values>>,
+    /// Values that come while it runs, and how many of them are in `values`.
+    fresh: Option<Rc<Fresh>>,
+    seen: u64,
     formats: Option<Formats>,
     counts: Counts,
     redactor: Option<Redactor>,
@@ -118,11 +142,25 @@ impl Gate {
         }
     }
 
+    /// Goes on with all values that are known now, from what is held back on.
+    fn learn(&mut self) {
+        let more = self.fresh.as_ref().filter(|_| self.values.is_some()).and_then(|fresh| fresh.since(self.seen));
+        let Some((seen, values)) = more else { return };
+        (self.seen, self.values) = (seen, Some(values));
+        if let Some(mut redactor) = self.redactor.take() {
+            let (mut held, redacted) = redactor.hand_over();
+            self.count(redacted);
+            held.append(&mut self.between);
+            self.between = held;
+        }
+    }
+
     fn redact(&mut self, out: &mut Vec<u8>) {
         // What a redactor is made of takes time, and most streams say nothing.
         if self.between.is_empty() {
             return;
         }
+        self.learn();
         let Some(values) = &self.values else {
             out.append(&mut self.between);
             return;
@@ -264,7 +302,11 @@ const OF_THE_VAULT: &str = "secret:";
 
 /// Values of the vault in the form in which `Release::new` and `Record::is_for` take what nobody may see.
 pub fn of_the_vault(fetched: &[(String, model::SecretText)]) -> Vec<(OsString, OsString)> {
-    fetched.iter().map(|(name, value)| (format!("{OF_THE_VAULT}{name}").into(), value.reveal().into())).collect()
+    fetched.iter().map(|(name, value)| of_the_vault_by(name, value.reveal())).collect()
+}
+
+pub fn of_the_vault_by(name: &str, value: &str) -> (OsString, OsString) {
+    (format!("{OF_THE_VAULT}{name}").into(), value.into())
 }
 
 fn is_secret(name: &str) -> bool {
@@ -342,6 +384,32 @@ mod tests {
         outlet.pass(b"a fish-under-glass-9137 b\n", &mut out);
         outlet.end(&mut out);
         assert_eq!(String::from_utf8_lossy(&out), "a [redacted:secret_build_id] b\n");
+    }
+
+    #[test]
+    fn a_value_that_is_fetched_meanwhile_does_not_pass_and_none_that_was_cut_then() {
+        let old = of_the_vault_by("old", "fish-under-glass-9137");
+        let (tells, hears) = crate::fresh::wires().expect("wires");
+        let rail = Rc::new(crate::rail::Rail::new(Err(nowhere()), None, model::Principal::default()));
+        let fresh = Rc::new(Fresh::new(hears, vec![old.clone()], rail));
+        let release = Release::new(true, &[old], None, Vec::new()).learning(Some(fresh));
+        let mut outlet = release.outlet(None, false).expect("it redacts");
+        let mut out = Vec::new();
+        outlet.pass(b"bird-over-bell-2244 fish-under-gl", &mut out);
+        let message = crate::fresh::message("new", "bird-over-bell-2244");
+        rustix::net::send(&tells, &message, rustix::net::SendFlags::empty()).expect("told");
+        outlet.pass(b"ass-9137 bird-over-bell-2244 and\n", &mut out);
+        outlet.end(&mut out);
+        // What was said before it was fetched can't have been it.
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "bird-over-bell-2244 [redacted:secret_old] [redacted:secret_new] and\n"
+        );
+        assert_eq!(release.redacted().len(), 2);
+    }
+
+    fn nowhere() -> model::SetupFailure {
+        model::SetupFailure { wall: None, message: String::new(), fix: String::new(), layers: false }
     }
 
     #[test]
@@ -447,7 +515,8 @@ mod tests {
     fn a_stream_that_says_nothing_costs_nothing() {
         let (values, counts) = (Some(Rc::new(Values::new())), Counts::default());
         let (formats, redactor, between) = (None, None, Vec::new());
-        let mut gate = Gate { values, formats, counts, redactor, cleaner: None, binary: false, between };
+        let (fresh, seen) = (None, 0);
+        let mut gate = Gate { values, fresh, seen, formats, counts, redactor, cleaner: None, binary: false, between };
         let mut out = Vec::new();
         gate.end(&mut out);
         assert!(gate.redactor.is_none() && out.is_empty());

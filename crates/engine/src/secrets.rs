@@ -8,11 +8,20 @@ use policy::Policy;
 use serde_json::json;
 use vault::Vault;
 
+use crate::gate::Source;
 use crate::user::User;
 use crate::{Engine, record};
 
 /// Uses that are looked at to say when each secret was used last.
 const MOST_USES: usize = 2000;
+
+/// What a gate adds.
+#[derive(Default)]
+pub struct Provided {
+    pub known: Vec<(String, SecretText)>,
+    /// Fetched when they are needed.
+    pub later: Vec<Source>,
+}
 
 impl Secrets for Engine {
     fn awaits_value(&self) -> Result<(), Trouble> {
@@ -102,43 +111,52 @@ impl Engine {
     }
 
     /// The values of what a grant adds outside: for its gate, and to be taken out of what is said. Once they are in this
-    /// process, it leaves no core file.
+    /// process, it leaves no core file. What a command says is fetched when a request needs it.
     pub(crate) fn fetch_secrets(
         &self,
         granted: &[SecretGrant],
         policy: &Policy,
         stored: &[SecretShown],
-    ) -> Result<Vec<(String, SecretText)>, Trouble> {
+    ) -> Result<Provided, Trouble> {
+        let mut provided = Provided::default();
         if granted.is_empty() {
-            return Ok(Vec::new());
+            return Ok(provided);
         }
         no_core_files()?;
         let vault = self.vault()?;
-        let mut values = Vec::with_capacity(granted.len());
         for SecretGrant { name, .. } in granted {
             let value = match policy.secret_source(name) {
                 Some(source) => {
                     let bad =
                         |message| Trouble { message, fix: format!("mend `[secrets.{name}] source` in your policy") };
                     let source = SecretSource::read(source).map_err(bad)?;
+                    if matches!(source, SecretSource::Command(_)) {
+                        let ttl = policy.secret_ttl(name);
+                        provided.later.push(Source { name: name.clone(), source, ttl });
+                        continue;
+                    }
                     vault.fetch_from(name, &source, None)?.0
                 }
                 None => {
-                    let fetched = vault.fetch(name)?;
+                    let (source, ttl, about) = vault.source(name)?;
                     // What was said of it before was not under its seal.
-                    let as_told = |shown: &&SecretShown| shown.name == *name && shown.hosts != fetched.about.hosts;
+                    let as_told = |shown: &&SecretShown| shown.name == *name && shown.hosts != about.hosts;
                     if stored.iter().any(|shown| as_told(&shown)) {
                         return Err(Trouble {
                             message: format!("the file of the secret `{name}` was changed meanwhile"),
                             fix: format!("set it again: `belljar secret set {name}`"),
                         });
                     }
-                    fetched.value
+                    if matches!(source, SecretSource::Command(_)) {
+                        provided.later.push(Source { name: name.clone(), source, ttl });
+                        continue;
+                    }
+                    vault.fetch(name)?.value
                 }
             };
-            values.push((name.clone(), value));
+            provided.known.push((name.clone(), value));
         }
-        Ok(values)
+        Ok(provided)
     }
 }
 

@@ -37,6 +37,11 @@ impl Telling {
         Telling { environment, values: OnceCell::new(), of_values: OnceCell::new(), of_all: OnceCell::new() }
     }
 
+    /// The same, which knows more.
+    pub fn and(&self, more: (OsString, OsString)) -> Telling {
+        Telling::with(self.environment.iter().cloned().chain([more]).collect())
+    }
+
     pub fn findings(&self, findings: &mut [Finding]) {
         for Finding { message, excerpt, fix, .. } in findings {
             [message, excerpt, fix].into_iter().for_each(|text| self.text(text));

@@ -235,8 +235,10 @@ pub struct Secret {
     /// Where it may go; nowhere else, if some are named.
     #[serde(default)]
     pub hosts: Vec<Text>,
-    /// Where its value is: `store`, `env:NAME`, `cmd:COMMAND`, `keyring:NAME`. `store`, if not said. Not in a project's file.
+    /// Where its value is: `store`, `env:NAME`, `cmd:COMMAND`, `keyring`. `store`, if not said. Not in a project's file.
     pub source: Option<Text>,
+    /// How long what a command said is used before it is asked again: `5m`. 15 minutes, if not said. Only with `cmd:COMMAND`.
+    pub ttl: Option<Text>,
     /// The variable inside that stands for it; its name, if not said. Not in a project's file.
     pub variable: Option<Text>,
     /// How what stands for it begins, for tools that look: `ghp_`. Not in a project's file.

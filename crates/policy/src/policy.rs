@@ -204,11 +204,16 @@ impl Policy {
         terms.flat_map(|terms| terms.hosts.iter().map(|(pattern, _)| pattern))
     }
 
-    /// Where the value of a secret is: `store`, `env:NAME`, `cmd:COMMAND` or `keyring:NAME`. The managed policy's word, then the
-    /// user's.
-    /// Where it comes from, if the vault is not to say.
+    /// Where the value of a secret is, if the vault is not to say: `store`, `env:NAME`, `cmd:COMMAND` or `keyring`. The managed
+    /// policy's word, then the user's.
     pub fn secret_source(&self, name: &str) -> Option<&str> {
         self.of_secret(name, |terms| terms.source.as_deref())
+    }
+
+    /// How long what a command said is used: as says who says where it comes from.
+    pub fn secret_ttl(&self, name: &str) -> Option<Duration> {
+        let mut all = self.giving().filter_map(|voice| voice.sheet.settings.secrets.get(name));
+        all.find(|terms| terms.source.is_some()).and_then(|terms| terms.ttl)
     }
 
     /// The variable inside that has what stands for it.

@@ -54,8 +54,10 @@ pub struct Settings {
 pub struct SecretTerms {
     /// All places where it may go, each with where that is said; anywhere, if none is.
     pub hosts: Vec<(HostPattern, String)>,
-    /// `store`, `env:NAME`, `cmd:COMMAND` or `keyring:NAME`.
+    /// `store`, `env:NAME`, `cmd:COMMAND` or `keyring`.
     pub source: Option<String>,
+    /// How long what a command said is used; with the source that it is said of.
+    pub ttl: Option<Duration>,
     pub variable: Option<String>,
     pub prefix: Option<String>,
 }
@@ -155,10 +157,12 @@ impl Settings {
         }
         self.findings.ignore.extend(ignore);
         self.redact = redact.or(self.redact);
-        for (name, SecretTerms { hosts, source, variable, prefix }) in secrets {
+        for (name, SecretTerms { hosts, source, ttl, variable, prefix }) in secrets {
             let known = self.secrets.entry(name).or_default();
             known.hosts.extend(hosts);
-            known.source = source.or(known.source.take());
+            if source.is_some() {
+                (known.source, known.ttl) = (source, ttl);
+            }
             known.variable = variable.or(known.variable.take());
             known.prefix = prefix.or(known.prefix.take());
         }

@@ -165,6 +165,9 @@ impl Voice {
             }
             let said =
                 [("from", &terms.source), ("as the variable", &terms.variable), ("with the beginning", &terms.prefix)];
+            if let Some(ttl) = terms.ttl {
+                say(format!("fetch the secret {name} again after {} s", ttl.as_secs_f64()), "");
+            }
             for (word, value) in said {
                 if let Some(value) = value {
                     say(format!("take the secret {name} {word} `{value}`"), "");

@@ -148,6 +148,7 @@ fn to_fetch_is_allowed_and_to_push_asks() {
     for (method, path) in [
         ("GET", "/a/b.git/info/refs?service=git-upload-pack"),
         ("POST", "/a/b.git/git-upload-pack"),
+        ("POST", "/a/b.git/info/lfs/objects/batch"),
         ("GET", "/a/b/archive/main.tar.gz"),
         ("HEAD", "/"),
     ] {
@@ -164,9 +165,15 @@ fn to_fetch_is_allowed_and_to_push_asks() {
         assert_eq!(judgement.ruling, Ruling::Ask, "{method} {path}");
         assert!(judgement.reasons.iter().any(|one| one.why == "pushes commits" && one.ruling == Ruling::Ask), "{path}");
     }
-    for (method, path) in
-        [("POST", "/a"), ("DELETE", "/a"), ("POST", "/x/../a/git-upload-pack"), ("POST", "/a?git-upload-pack")]
-    {
+    for (method, path) in [
+        ("POST", "/a"),
+        ("DELETE", "/a"),
+        ("POST", "/x/../a/git-upload-pack"),
+        ("POST", "/a?git-upload-pack"),
+        ("PUT", "/a/b.git/info/lfs/objects/0"),
+        ("POST", "/a/b.git/info/lfs/objects/batch/x"),
+        ("POST", "/a/b.git/info/lfs/verify"),
+    ] {
         assert_eq!(ruled(method, path).ruling, Ruling::Ask, "{method} {path}");
     }
     assert_eq!(opens(&gate, "git.example:22").0, Ruling::Deny);
@@ -335,6 +342,16 @@ fn a_secret_goes_where_it_was_asked_for_and_nowhere_else() {
     let refusal = nowhere.err().expect("nobody says where");
     assert!(refusal.hint.contains("--secret FREE@HOST") && refusal.hint.contains("[secrets.FREE]"), "{refusal:?}");
     assert_eq!(policy.secret_source("TOKEN"), Some("env:T"));
+    for wrong in [
+        "source = \"env:T\"\nttl = \"5m\"", "ttl = \"5m\"", "source = \"cmd:x\"\nttl = \"soon\"",
+        "source = \"cmd:x\"\nttl = \"0s\"", "source = \"keyring:x\"",
+    ] {
+        let text = format!("version = 1\n[secrets.T]\n{wrong}\n");
+        assert!(self::policy(None, &text, None).is_err(), "{wrong}");
+    }
+    let policy = of("[secrets.MINTED]\nsource = \"cmd:mint\"\nttl = \"5m\"\n[secrets.RING]\nsource = \"keyring\"");
+    assert_eq!(policy.secret_ttl("MINTED"), Some(std::time::Duration::from_secs(300)));
+    assert_eq!((policy.secret_ttl("RING"), policy.secret_source("RING")), (None, Some("keyring")));
     assert_eq!(policy.secret_source("FREE"), None);
 }
 

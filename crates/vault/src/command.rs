@@ -2,7 +2,7 @@
 //! forked from this process.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -27,18 +27,33 @@ pub enum Failed {
     Start(io::Error),
     Late(Duration),
     TooMuch,
+    /// Whoever wanted to know has gone.
+    Unwanted,
 }
 
-/// `input` goes to its standard input, which then ends.
-pub fn run(command: &mut Command, input: &[u8], patience: Duration) -> Result<Said, Failed> {
+/// `input` goes to its standard input, which then ends. `until`: given up when the other end of it is gone.
+pub fn run(
+    command: &mut Command,
+    input: &[u8],
+    patience: Duration,
+    until: Option<BorrowedFd<'_>>,
+) -> Result<Said, Failed> {
     let deadline = Instant::now() + patience;
     // A group of its own: what it starts ends with it.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut started = Started { child: command.spawn().map_err(Failed::Start)?, ended: false };
-    let (output, complaint) = listen(&mut started.child, input, deadline, patience)?;
-    let status = wait(&mut started.child, deadline, patience)?;
+    let term = Term { deadline, patience, until };
+    let (output, complaint) = listen(&mut started.child, input, &term)?;
+    let status = wait(&mut started.child, &term)?;
     started.ended = true;
     Ok(Said { status, output, complaint })
+}
+
+/// How long it is waited for.
+struct Term<'a> {
+    deadline: Instant,
+    patience: Duration,
+    until: Option<BorrowedFd<'a>>,
 }
 
 /// Whoever did not end in time ends now, with all that it started.
@@ -62,7 +77,7 @@ impl Drop for Started {
 
 type Heard = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
 
-fn listen(child: &mut Child, input: &[u8], deadline: Instant, patience: Duration) -> Result<Heard, Failed> {
+fn listen(child: &mut Child, input: &[u8], term: &Term<'_>) -> Result<Heard, Failed> {
     let taken = |pipe: Option<OwnedFd>| pipe.ok_or_else(|| Failed::Start(io::ErrorKind::BrokenPipe.into()));
     let stdin = taken(child.stdin.take().map(OwnedFd::from))?;
     let stdout = taken(child.stdout.take().map(OwnedFd::from))?;
@@ -84,8 +99,7 @@ fn listen(child: &mut Child, input: &[u8], deadline: Instant, patience: Duration
         let mut waits = vec![PollFd::new(&stdout, PollFlags::IN)];
         waits.extend(stderr.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         waits.extend(stdin.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::OUT)));
-        pause(&mut waits, deadline, patience)?;
-        drop(waits);
+        pause(waits, term)?;
         if let Some(pipe) = &mut stdin {
             match pipe.write(rest) {
                 Ok(count) => rest = &rest[count..],
@@ -135,26 +149,30 @@ fn hear(pipe: &mut std::fs::File, into: &mut Vec<u8>, most: usize, drop_more: bo
     Ok(false)
 }
 
-fn wait(child: &mut Child, deadline: Instant, patience: Duration) -> Result<ExitStatus, Failed> {
+fn wait(child: &mut Child, term: &Term<'_>) -> Result<ExitStatus, Failed> {
     let handle = sys::process::open(child.id().cast_signed()).map_err(Failed::Start)?;
     loop {
         if let Some(status) = child.try_wait().map_err(Failed::Start)? {
             return Ok(status);
         }
-        pause(&mut [PollFd::new(&handle.as_fd(), PollFlags::IN)], deadline, patience)?;
+        pause(vec![PollFd::new(&handle, PollFlags::IN)], term)?;
     }
 }
 
-fn pause(waits: &mut [PollFd<'_>], deadline: Instant, patience: Duration) -> Result<(), Failed> {
-    let left = deadline.saturating_duration_since(Instant::now());
+fn pause<'a>(mut waits: Vec<PollFd<'a>>, term: &Term<'a>) -> Result<(), Failed> {
+    let left = term.deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return Err(Failed::Late(patience));
+        return Err(Failed::Late(term.patience));
     }
+    // Without asking for anything: that it was hung up is told all the same.
+    waits.extend(term.until.map(|until| PollFd::from_borrowed_fd(until, PollFlags::empty())));
     let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-    match poll(waits, Some(&left)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(Failed::Start(error.into())),
+    match poll(&mut waits, Some(&left)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(Failed::Start(error.into())),
     }
+    let is_unwanted = term.until.is_some() && waits.last().is_some_and(|last| !last.revents().is_empty());
+    if is_unwanted { Err(Failed::Unwanted) } else { Ok(()) }
 }
 
 fn is_not_yet(error: &io::Error) -> bool {

@@ -39,8 +39,13 @@ pub enum Error {
     BadValue { name: String, why: BadValue },
     #[error("the secret `{name}` comes from the variable `{variable}`, which is not set")]
     NoVariable { name: String, variable: String },
-    #[error("the command for the secret `{name}` {why}")]
-    Command { name: String, why: String },
+    #[error("the command for the secret `{name}` {why}{complaint}")]
+    Command {
+        name: String,
+        why: String,
+        /// What it said about it itself: for whoever wrote the command, and nobody else.
+        complaint: String,
+    },
     #[error("the secret `{name}` is kept in the desktop's keyring, and `secret-tool` is not installed")]
     NoKeyring { name: String },
     #[error("the desktop's keyring did not {doing} the secret `{name}`: {why}")]
@@ -50,6 +55,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// In words that may be said to anybody: without anything that a program said.
+    pub fn for_others(&self) -> String {
+        match self {
+            Error::Command { why, .. } => format!("its command {why}"),
+            Error::Keyring { doing, .. } => format!("the desktop's keyring did not {doing} it"),
+            other => other.to_string(),
+        }
+    }
+
     /// What somebody can do about it.
     pub fn fix(&self) -> String {
         let plain = match self {

@@ -39,7 +39,7 @@ pub fn clear(name: &str) -> Result<()> {
 fn run(name: &str, doing: &'static str, words: &[&str], input: &[u8]) -> Result<Said> {
     let mut command = Command::new(TOOL);
     command.args(words).args(["application", "belljar", "name", name]);
-    command::run(&mut command, input, PATIENCE).map_err(|failed| match failed {
+    command::run(&mut command, input, PATIENCE, None).map_err(|failed| match failed {
         Failed::Start(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Error::NoKeyring { name: name.to_owned() }
         }
@@ -47,6 +47,9 @@ fn run(name: &str, doing: &'static str, words: &[&str], input: &[u8]) -> Result<
         Failed::Late(after) => {
             let why = format!("it did not answer within {} seconds", after.as_secs());
             Error::Keyring { name: name.to_owned(), doing, why }
+        }
+        Failed::Unwanted => {
+            Error::Keyring { name: name.to_owned(), doing, why: "nobody waits for it any more".to_owned() }
         }
         Failed::TooMuch => Error::BadValue { name: name.to_owned(), why: model::BadValue::TooLong },
     })

@@ -13,7 +13,8 @@ mod record;
 pub use error::{Error, Result};
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
@@ -39,6 +40,8 @@ pub struct Vault {
     folder: PathBuf,
     /// How long a command may take.
     patience: Duration,
+    /// When the other end of this is gone, nobody wants an answer any more.
+    until: Option<OwnedFd>,
     /// What commands said, and until when it may be used. Only here, never on a disk.
     said: Mutex<HashMap<String, Cached>>,
 }
@@ -60,12 +63,21 @@ pub struct Fetched {
 
 impl Vault {
     pub fn at(folder: impl Into<PathBuf>) -> Vault {
-        Vault { folder: folder.into(), patience: PATIENCE, said: Mutex::default() }
+        Vault { folder: folder.into(), patience: PATIENCE, until: None, said: Mutex::default() }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The same, less patient with commands.
     pub fn with_patience(self, patience: Duration) -> Vault {
         Vault { patience, ..self }
+    }
+
+    /// The same, which gives up on a command when the other end of this is hung up.
+    pub fn until(self, hung_up: OwnedFd) -> Vault {
+        Vault { until: Some(hung_up), ..self }
     }
 
     /// What would be kept, without keeping it: whatever is wrong with `new` is said here. Made before it is recorded.
@@ -165,6 +177,18 @@ impl Vault {
         Ok(Fetched { value, expires, about })
     }
 
+    /// Where one comes from, how long it may be used, and what was said of it; without fetching it.
+    pub fn source(&self, name: &str) -> Result<(SecretSource, Option<Duration>, SecretShown)> {
+        valid(name)?;
+        let folder = self.open(name)?;
+        let record = read(&folder, name)?.ok_or_else(|| none(&folder, name))?;
+        if Key::read(&folder)?.open(&record.sealed, &record.bound).is_none() {
+            return Err(Error::Sealed { name: name.to_owned() });
+        }
+        let ttl = record.about.ttl.map(Duration::from_secs);
+        Ok((record.about.source.clone(), ttl, record.about.shown()))
+    }
+
     /// The value of a secret that somebody else says the source of, and how long it may be used. What is stored needs its file.
     pub fn fetch_from(
         &self,
@@ -212,7 +236,7 @@ impl Vault {
         }
         said.remove(name);
         let asked_at = Instant::now();
-        let value = ask(name, line, self.patience)?;
+        let value = ask(name, line, self.patience, self.until.as_ref().map(AsFd::as_fd))?;
         // Counted from before it was asked: it may have been made at once.
         let until = asked_at.checked_add(ttl).unwrap_or(asked_at);
         said.insert(name.to_owned(), Cached { source: source.clone(), value: value.clone(), until });
@@ -224,17 +248,19 @@ impl Vault {
     }
 }
 
-fn ask(name: &str, line: &str, patience: Duration) -> Result<SecretText> {
-    let failed = |why: String| Error::Command { name: name.to_owned(), why };
+fn ask(name: &str, line: &str, patience: Duration, until: Option<BorrowedFd<'_>>) -> Result<SecretText> {
+    let failed = |why: String| Error::Command { name: name.to_owned(), why, complaint: String::new() };
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", line]);
-    let said = command::run(&mut shell, &[], patience).map_err(|error| match error {
+    let said = command::run(&mut shell, &[], patience, until).map_err(|error| match error {
         Failed::Start(error) => failed(format!("could not be started: {error}")),
+        Failed::Unwanted => failed("was ended: nobody waits for it any more".to_owned()),
         Failed::Late(after) => failed(format!("said nothing more for {} seconds, and was ended", after.as_secs_f32())),
         Failed::TooMuch => failed(format!("said more than {} KiB, and was ended", model::LONGEST_SECRET >> 10)),
     })?;
     if !said.status.success() {
-        return Err(failed(format!("failed ({}): {}", said.status, complaint(&said))));
+        let (why, complaint) = (format!("failed ({})", said.status), format!(": {}", complaint(&said)));
+        return Err(Error::Command { name: name.to_owned(), why, complaint });
     }
     readable(name, &said.output)
 }
@@ -296,7 +322,7 @@ fn about(new: &NewSecret, before: Option<&About>) -> Result<About> {
     }
     // As it would be read back.
     if SecretSource::read(&source.to_string()).as_ref() != Ok(source) {
-        return Err(Error::Command { name: name.clone(), why: "is not one line".to_owned() });
+        return Err(Error::Command { name: name.clone(), why: "is not one line".to_owned(), complaint: String::new() });
     }
     let is_command = matches!(source, SecretSource::Command(_));
     if ttl.is_some() && !is_command {

@@ -359,3 +359,30 @@ fn what_is_not_in_order_is_refused_and_near_misses_are_told() {
     assert!(complaint(desk.vault().fetch("github_tokn")).contains("did you mean `GITHUB_TOKEN`?"));
     assert!(!complaint(desk.vault().remove("zzz")).contains("did you mean"));
 }
+
+#[test]
+fn a_command_is_given_up_when_nobody_waits_for_it() {
+    let desk = Desk::make("given-up");
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+    let vault = desk.vault().until(theirs.into());
+    drop(ours);
+    let line = SecretSource::read("cmd:exec sleep 1000").expect("a source");
+    assert!(complaint(vault.fetch_from("TOKEN", &line, None)).contains("nobody waits for it"));
+}
+
+#[test]
+fn where_a_secret_comes_from_is_said_without_asking_anybody() {
+    let desk = Desk::make("source");
+    let mark = desk.0.join("asked");
+    let source = format!("cmd:touch {}; echo nothing-to-see >&2; exit 3", mark.display());
+    let asked = NewSecret { ttl: Some(Duration::from_secs(5)), ..new("TOKEN", &source, None) };
+    desk.vault().set(&asked).expect("it is kept");
+    let (known, ttl, about) = desk.vault().source("TOKEN").expect("it is there");
+    assert_eq!((known.to_string(), ttl, about.name.as_str()), (source, Some(Duration::from_secs(5)), "TOKEN"));
+    assert!(!mark.exists());
+    complaint(desk.vault().source("OTHER"));
+    // What it complained about is for whoever wrote it.
+    let error = desk.vault().fetch("TOKEN").expect_err("it fails");
+    assert!(mark.exists() && error.to_string().contains("nothing-to-see"));
+    assert_eq!(error.for_others(), "its command failed (exit status: 3)");
+}

@@ -13,6 +13,8 @@ const LONGEST_RECORD: usize = 16 << 10;
 const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
+/// The same as drafts had it, and the name alone: servers that still take them are told another name than we see.
+const EARLIER_HIDING: &[u16] = &[0xffce, 0xff02, 0xff03, 0xff07, 0xfe08, 0xfe09, 0xfe0a, 0xfe0b, 0xfe0c];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
@@ -127,6 +129,7 @@ fn walk(body: &[u8]) -> Option<Hello> {
             SERVER_NAME => hello.name = Some(server_name(content)?),
             ALPN => hello.protocols = protocols(content)?,
             ENCRYPTED_CLIENT_HELLO => hello.encrypted = true,
+            other if EARLIER_HIDING.contains(&other) => hello.encrypted = true,
             _ => {}
         }
     }
@@ -303,6 +306,10 @@ pub(crate) mod tests {
         let hello = with_extensions(&said_to("example.org", &[]), &[(ENCRYPTED_CLIENT_HELLO, HIDING.to_vec())]);
         let Said::Whole(hello) = read(&hello) else { unreachable!("it is not read") };
         assert!(hello.encrypted && hello.name.as_deref() == Some("example.org"));
+        for kind in EARLIER_HIDING {
+            let hello = with_extensions(&said_to("example.org", &[]), &[(*kind, HIDING.to_vec())]);
+            assert!(matches!(read(&hello), Said::Whole(hello) if hello.encrypted), "{kind:x}");
+        }
     }
 
     #[test]

@@ -16,7 +16,8 @@ use model::{NetworkDeed, NetworkEvent};
 use super::conceal::Conceal;
 use super::exchange::{Exchange, Stopped};
 use super::fence::may_trail;
-use super::secrets::{Scan, SecretValue};
+use super::secrets::Scan;
+use super::value::SecretValue;
 use super::watch::Watch;
 
 /// Why a body did not come to its end.

@@ -6,7 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
-use super::secrets::{SecretValue, percent_encoded};
+use super::secrets::percent_encoded;
+use super::value::SecretValue;
 
 pub struct Conceal {
     values: Vec<Zeroizing<Vec<u8>>>,
@@ -35,8 +36,10 @@ impl Conceal {
         for (sent, given) in encoded {
             known(sent.as_bytes().to_vec(), given.clone());
         }
-        for secret in secrets {
-            let (value, stand_in) = (secret.value.as_str(), secret.stand_in.as_str());
+        let each = secrets.flat_map(|secret| secret.all().into_iter().map(move |value| (value, &secret.stand_in)));
+        for (value, stand_in) in each {
+            let value = value.as_str();
+            let stand_in = stand_in.as_str();
             known(value.as_bytes().to_vec(), stand_in.to_owned());
             known(percent_encoded(value).as_bytes().to_vec(), percent_encoded(stand_in).to_string());
             known(percent_encoded(value).to_lowercase().into_bytes(), percent_encoded(stand_in).to_string());

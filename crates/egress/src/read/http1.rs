@@ -16,7 +16,7 @@ use super::fence::{Fence, LARGEST_HEAD, MOST_HEADERS};
 use super::fenced::Fenced;
 use super::http2::Share;
 use super::relay::{Relay, Upstream};
-use super::secrets::SecretValue;
+use super::value::SecretValue;
 use super::watch::Watch;
 use crate::gate::passage::Passage;
 use crate::gate::session::Session;

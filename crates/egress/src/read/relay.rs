@@ -27,7 +27,8 @@ use super::exchange::{Exchange, about};
 use super::fence::{LARGEST_HEAD, MOST_HEADERS, Violation, is_host};
 use super::path::Path;
 use super::say;
-use super::secrets::{Applied, Denial, Keys, Plan, SecretValue};
+use super::secrets::{Applied, Denial, Keys, Plan};
+use super::value::SecretValue;
 use super::watch::Watch;
 use crate::gate::passage::Passage;
 use crate::gate::session::Session;
@@ -152,6 +153,10 @@ impl Relay {
                 Ok(Err(refusal)) => return self.refused(&exchange, &judgement, &refusal),
                 Err(_) => return self.cut(&exchange),
             },
+        }
+        // After the answer: a person may take longer than a value lasts.
+        if let Err(denial) = keys.ready(&plan).await {
+            return self.secret_denied(&exchange, denial);
         }
         let rule = judgement.reasons.first().map_or("", |reason| &reason.rule);
         let method = parts.method.clone();
@@ -402,7 +407,8 @@ impl Relay {
         parts.headers.remove("keep-alive");
         parts.headers.remove("proxy-connection");
         let mut conceal = None;
-        if self.looked_for(plan).next().is_some() {
+        // Nobody can be told what was not fetched yet.
+        if self.looked_for(plan).any(|secret| secret.value().is_some()) {
             // Without a way to look for the value, nothing comes back.
             let Some(looks) = Conceal::new(self.looked_for(plan), encoded) else {
                 return Ok(say::broken("what came back can't be searched for the secrets of this host"));

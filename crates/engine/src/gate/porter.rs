@@ -2,14 +2,17 @@
 
 use std::borrow::Borrow;
 use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use ledger::Durable;
 use model::{
-    AskedAtGate, Asking, Endpoint, HostName, Judgement, NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Porter,
-    Principal, Question, Refusal, Ruling, Silence, Trouble, Watch,
+    Answer, AskedAtGate, Asking, Conversation, Decision, Endpoint, HostName, Judgement, NetworkDeed, NetworkEvent,
+    Opening, OutgoingRequest, Parked, Person, Porter, Principal, Question, Refusal, Ruling, Silence, Standing, Trouble,
+    Watch,
 };
 use policy::{GateRules, Policy};
+use rustix::pipe::PipeFlags;
 use serde_json::json;
 
 use super::news::Teller;
@@ -75,9 +78,18 @@ impl Porter for Doorkeeper {
             question.reasons.first().map_or_else(String::new, |reason| reason.about.clone())
         ));
         let terms = self.terms.clone();
-        let waiting = egress::on_a_thread(move || Approvals::of_the_user().ask(&told, &terms, None, &Silence));
+        // Whoever waits for the answer; when they leave, nobody is asked any longer.
+        let (leaves, stays) = match rustix::pipe::pipe_with(PipeFlags::CLOEXEC) {
+            Ok((leaves, stays)) => (Absence(leaves), stays),
+            Err(error) => {
+                let no = Refusal::new("approval", format!("nobody could be asked: {error}"), "try again");
+                return Box::pin(async move { Err(no) });
+            }
+        };
+        let waiting = egress::on_a_thread(move || Approvals::of_the_user().ask(&told, &terms, Some(&leaves), &Silence));
         let rail = self.rail.clone();
         Box::pin(async move {
+            let _stays = stays;
             let answer = match waiting.await {
                 Some(answer) => answer,
                 None => Err(Refusal::new("approval", "nobody could be asked".to_owned(), "please report this")),
@@ -107,6 +119,27 @@ impl Porter for Doorkeeper {
         }
         Ok(())
     }
+}
+
+/// Says no to a question once whoever asked has left: nobody waits for another answer, and a thread would.
+struct Absence(OwnedFd);
+
+impl Person for Absence {
+    fn ask(&self, _: &Parked, _: &[Standing]) -> Option<Box<dyn Conversation>> {
+        Some(Box::new(Absence(self.0.try_clone().ok()?)))
+    }
+}
+
+impl Conversation for Absence {
+    fn input(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn heard(&mut self) -> Option<Answer> {
+        Some(Answer { decision: Decision::Deny, reason: "whoever asked has left".to_owned() })
+    }
+
+    fn end(self: Box<Self>, _: Option<&str>) {}
 }
 
 fn question(principal: &Principal, judgement: &Judgement, about: &AskedAtGate, revision: &str) -> Question {

@@ -19,6 +19,7 @@ use serde_json::Value;
 use store::Store;
 
 use crate::Engine;
+use crate::fresh::Fresh;
 use crate::gate::News;
 use crate::policies::Loaded;
 use crate::record::Record;
@@ -63,9 +64,9 @@ impl Record<'_> {
     }
 
     /// What comes from the gate while it serves, for whoever watches.
-    pub fn hears(&self, news: Option<News>) {
+    pub fn hears(&self, news: Option<News>, fresh: Option<Rc<Fresh>>) {
         if let Some(monitoring) = self.monitoring.borrow().as_ref() {
-            monitoring.hears(news);
+            monitoring.hears(news, fresh);
         }
     }
 

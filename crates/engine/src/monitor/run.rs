@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::store::{EVERYONE, ProfileFile, Store};
 use super::{known_as, now, processors, user};
+use crate::fresh::Fresh;
 use crate::gate::News;
 use crate::layers::not_set_up;
 use crate::outside;
@@ -35,6 +36,8 @@ pub struct Monitoring {
     live: RefCell<Live>,
     /// What its gate tells, where it has one.
     news: RefCell<Option<News>>,
+    /// What is fetched meanwhile: taken in now and then, so that there is room for more.
+    fresh: RefCell<Option<Rc<Fresh>>>,
     alerts: RefCell<Vec<Alert>>,
     rail: Rc<Rail>,
     watch: Rc<dyn Watch>,
@@ -59,10 +62,10 @@ impl Monitoring {
         terms.mining_after = policy.mining_after.unwrap_or(terms.mining_after);
         terms.runaway_after = policy.runaway_after.unwrap_or(terms.runaway_after);
         let (live, alerts) = (RefCell::new(Live::new(terms)), RefCell::default());
-        let news = RefCell::default();
+        let (news, fresh) = (RefCell::default(), RefCell::default());
         let terms = Cell::new(terms);
         let took = Cell::new(began.elapsed());
-        Ok(Monitoring { store, file, names, policy, terms, live, news, alerts, rail, watch, version, took })
+        Ok(Monitoring { store, file, names, policy, terms, live, news, fresh, alerts, rail, watch, version, took })
     }
 
     /// Counts one more run, and says whether it may begin; with what is to be asked about it.
@@ -101,8 +104,9 @@ impl Monitoring {
     }
 
     /// From now on, what this gate tells. One of an earlier try is no longer listened to.
-    pub fn hears(&self, news: Option<News>) {
+    pub fn hears(&self, news: Option<News>, fresh: Option<Rc<Fresh>>) {
         self.news.replace(news);
+        self.fresh.replace(fresh);
     }
 
     /// Connections that the gate told of since the last look.
@@ -325,6 +329,9 @@ impl Witness for Watching {
 
     fn sampled(&mut self, sample: &Sample) -> Result<Goes, Trouble> {
         let goes = self.inner.sampled(sample)?;
+        if let Some(fresh) = self.monitoring.fresh.borrow().as_ref() {
+            fresh.take_in();
+        }
         // What was reached meanwhile first: it says how to take what was used.
         let mut alerts = self.monitoring.connections();
         alerts.extend(self.monitoring.live.borrow_mut().sampled(sample));

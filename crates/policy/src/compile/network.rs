@@ -45,7 +45,9 @@ impl Compiler<'_> {
         for text in git {
             let hosts = Condition::Host(self.host(text)?.on(WEB));
             let looks = || requests(&["GET", "HEAD"], &[]);
-            let fetches = || requests(&["POST"], &["**/git-upload-pack"]);
+            // Large files are asked for in a list, whether to get or to put them. The list itself changes nothing: what is
+            // put is put by other requests, which are asked about.
+            let fetches = || requests(&["POST"], &["**/git-upload-pack", "**/info/lfs/objects/batch"]);
             let pushes = requests(&[], &["**/*git-receive-pack*/**", "**?*git-receive-pack*"]);
             let listed = format!("`{}` is listed under `network.git`", text.get_ref());
             let mut add = |then, when, why: &str| {
@@ -105,9 +107,9 @@ impl Compiler<'_> {
                 format!("`{}` is no name for a secret; use letters, digits, `_`, `-` and `.`", name.escape_debug());
             return Err(self.bad(&key.span(), message));
         }
-        let file::Secret { hosts, source, variable, prefix } = secret;
+        let file::Secret { hosts, source, ttl, variable, prefix } = secret;
         if self.owner == Owner::Project
-            && let Some(text) = source.iter().chain(variable).chain(prefix).next()
+            && let Some(text) = source.iter().chain(ttl).chain(variable).chain(prefix).next()
         {
             let message = format!(
                 "where the secret `{name}` comes from is not for a project's file; put `[secrets.{name}]` in your own policy"
@@ -126,16 +128,28 @@ impl Compiler<'_> {
         }
         if let Some(text) = source {
             let known = match text.get_ref().split_once(':') {
-                None => text.get_ref() == "store",
-                Some((kind, rest)) => matches!(kind, "env" | "cmd" | "keyring") && !rest.trim().is_empty(),
+                None => matches!(text.get_ref().as_str(), "store" | "keyring"),
+                Some((kind, rest)) => matches!(kind, "env" | "cmd") && !rest.trim().is_empty(),
             };
             if !known || text.get_ref().contains('\0') {
                 let shown = text.get_ref().escape_debug();
-                let message =
-                    format!("`{shown}` is no source; write `store`, `env:NAME`, `cmd:COMMAND` or `keyring:NAME`");
+                let message = format!("`{shown}` is no source; write `store`, `env:NAME`, `cmd:COMMAND` or `keyring`");
                 return Err(self.bad(&text.span(), message));
             }
             terms.source = Some(text.get_ref().clone());
+        }
+        if let Some(text) = ttl {
+            if !terms.source.as_ref().is_some_and(|source| source.starts_with("cmd:")) {
+                let message =
+                    format!("only what a command says has a time to live; write `source = \"cmd:…\"` for `{name}`");
+                return Err(self.bad(&text.span(), message));
+            }
+            let bad = |message: String| self.bad(&text.span(), message);
+            let time = model::units::duration(text.get_ref()).map_err(|error| bad(error.to_string()))?;
+            if time.is_zero() {
+                return Err(bad("it would be too old at once; write `5m`".to_owned()));
+            }
+            terms.ttl = Some(time);
         }
         if let Some(text) = variable {
             if !is_variable(text.get_ref()) {

@@ -64,6 +64,12 @@ impl Redactor {
         self.search.let_go(&mut |piece| shown(piece, &index, &mut self.counts, out));
     }
 
+    /// What waits, as it came, and what was taken out before: where another redactor, which knows more, goes on.
+    pub fn hand_over(&mut self) -> (Vec<u8>, Redacted) {
+        let held = self.search.hand_over();
+        (held, self.so_far())
+    }
+
     /// How many bytes wait for what follows.
     pub fn held(&self) -> usize {
         self.search.held()

@@ -102,6 +102,16 @@ impl Search {
         }
     }
 
+    /// What was not given out yet, as it came: for another who looks for more.
+    pub fn hand_over(&mut self) -> Vec<u8> {
+        let index = Arc::clone(self.index());
+        let search = std::mem::replace(self, Search::new(&index));
+        let given = (search.given - search.base) as usize;
+        let mut held = search.buffer.get(given..).unwrap_or_default().to_vec();
+        held.extend_from_slice(&search.tail);
+        held
+    }
+
     /// How many bytes wait, those among them that were let go.
     pub fn held(&self) -> usize {
         (self.end() - self.given.min(self.waits)) as usize + self.tail.len()

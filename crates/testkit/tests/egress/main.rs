@@ -3,7 +3,10 @@
 
 mod attacks;
 mod attacks_load;
+mod attacks_names;
 mod attacks_secret;
+mod attacks_state;
+mod attacks_tls;
 mod clients;
 mod clients_fetch;
 mod clients_git;
@@ -14,9 +17,11 @@ mod clients_raw;
 mod desk;
 mod forwarded;
 mod held;
+mod namespace;
 mod needing;
 mod outside;
 mod secret;
+mod secret_fetched;
 mod served;
 mod watched;
 mod world;
@@ -31,16 +36,27 @@ fn main() {
         forwarded::ALL,
         outside::ALL,
         secret::ALL,
+        secret_fetched::ALL,
         watched::ALL,
         attacks::ALL,
         attacks_secret::ALL,
         attacks_load::ALL,
+        attacks_state::ALL,
+        attacks_tls::ALL,
     ]
     .concat();
     let mut trials: Vec<Trial> = all.into_iter().flat_map(|(name, check)| twice::trials(name, check)).collect();
-    let needing =
-        [clients_fetch::ALL, clients_git::ALL, clients_packages::ALL, clients_programs::ALL, clients_raw::ALL];
+    let needing = [
+        clients_fetch::ALL,
+        clients_git::ALL,
+        clients_packages::ALL,
+        clients_programs::ALL,
+        clients_raw::ALL,
+        attacks_tls::NEEDING,
+    ];
     trials.extend(needing.concat().into_iter().flat_map(needing::trials));
+    trials.extend(attacks_names::trials());
+    trials.extend(attacks_state::full_disk_trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
