@@ -48,7 +48,8 @@ fn targets() -> PathBuf {
 /// Where belljar was built: the default build, and the one that is released.
 fn builds() -> Vec<PathBuf> {
     let kinds = ["gnu", "musl"].map(|kind| format!("{}-unknown-linux-{kind}/release", std::env::consts::ARCH));
-    let folders: Vec<PathBuf> = kinds.iter().map(|kind| targets().join(kind)).filter(|folder| folder.is_dir()).collect();
+    let folders: Vec<PathBuf> =
+        kinds.iter().map(|kind| targets().join(kind)).filter(|folder| folder.is_dir()).collect();
     if folders.is_empty() { vec![targets().join(&kinds[0])] } else { folders }
 }
 

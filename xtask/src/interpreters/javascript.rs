@@ -10,8 +10,8 @@ use crate::place;
 const VERSION: &str = "QuickJS-NG of rquickjs-sys 0.14.0";
 const SOURCES: &[&str] = &["quickjs.c", "libregexp.c", "libunicode.c", "dtoa.c", "quickjs-libc.c"];
 const FLAGS: &[&str] = &[
-    "--target=wasm32-wasi", "-O2", "-w", "-D_GNU_SOURCE", "-D_WASI_EMULATED_PROCESS_CLOCKS",
-    "-D_WASI_EMULATED_SIGNAL", "-D_WASI_EMULATED_GETPID",
+    "--target=wasm32-wasi", "-O2", "-w", "-D_GNU_SOURCE", "-D_WASI_EMULATED_PROCESS_CLOCKS", "-D_WASI_EMULATED_SIGNAL",
+    "-D_WASI_EMULATED_GETPID",
 ];
 const LINKED: &[&str] = &[
     "-lm", "-lwasi-emulated-process-clocks", "-lwasi-emulated-signal", "-lwasi-emulated-getpid",
@@ -21,9 +21,8 @@ const LINKED: &[&str] = &[
 
 pub fn build(work: &Path) -> Result<Built, String> {
     let recipe = place::tree().join("xtask/interpreters/javascript");
-    let read = |name: &str| {
-        fs::read(recipe.join(name)).map_err(|error| format!("{}: {error}", recipe.join(name).display()))
-    };
+    let read =
+        |name: &str| fs::read(recipe.join(name)).map_err(|error| format!("{}: {error}", recipe.join(name).display()));
     let (main, mut prelude, lock) = (read("main.c")?, read("prelude.js")?, read("Cargo.lock")?);
     let module = work.join("javascript.wasm");
     let built = Built {

@@ -25,8 +25,8 @@ const CONFIGURED: &[&str] = &[
 ];
 /// Of the library, what is of no use where there are no windows, processes or compilers.
 const LEFT_OUT: &[&str] = &[
-    "test", "idlelib", "tkinter", "turtledemo", "turtle.py", "lib2to3", "ensurepip", "distutils", "pydoc_data", "msilib",
-    "curses", "dbm", "sqlite3", "venv", "multiprocessing",
+    "test", "idlelib", "tkinter", "turtledemo", "turtle.py", "lib2to3", "ensurepip", "distutils", "pydoc_data",
+    "msilib", "curses", "dbm", "sqlite3", "venv", "multiprocessing",
 ];
 const LIBRARY: &str = "/usr/local/lib/python3.11";
 

@@ -29,8 +29,7 @@ pub fn run(job: Job) -> Result<u8> {
     }
     context.envs(&guest::variables(std::env::vars_os())?);
     context.inherit_stdio();
-    let mut store =
-        Guest { wasi: context.build_p1(), limits: Limits::new(surroundings.memory) }.store(&engine);
+    let mut store = Guest { wasi: context.build_p1(), limits: Limits::new(surroundings.memory) }.store(&engine);
     // Nobody counts here: whoever watches the jar ends all of it, in the middle of a call or not.
     store.set_epoch_deadline(u64::MAX / 2);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;

@@ -71,7 +71,10 @@ mod tests {
         send(&mut sent, &[b"one", b"", b"three"]).unwrap();
         let mut rest = sent.as_slice();
         let mut next = || receive(&mut rest).unwrap();
-        assert_eq!((next(), next(), next(), next()), (Some(b"one".to_vec()), Some(vec![]), Some(b"three".to_vec()), None));
+        assert_eq!(
+            (next(), next(), next(), next()),
+            (Some(b"one".to_vec()), Some(vec![]), Some(b"three".to_vec()), None)
+        );
     }
 
     #[test]

@@ -66,7 +66,10 @@ fn judge(finished: &Finished, words: &[u8], grant: &Grant) -> Result<(), Failure
         (None, Exit::Code(0)) if finished.output_dropped == 0 => Ok(()),
         (Some(Overrun::WallTime), _) => {
             let time = grant.powers().limits.wall_time.map_or(LONGEST, |time| time.min(LONGEST));
-            cannot(format!("the module takes longer than {} s to compile", time.as_secs()), "give it more time, or make it smaller")
+            cannot(
+                format!("the module takes longer than {} s to compile", time.as_secs()),
+                "give it more time, or make it smaller",
+            )
         }
         (Some(Overrun::CpuTime), _) => {
             cannot("to compile the module takes more processor time than granted".to_owned(), "raise `--cpu-time`")

@@ -29,7 +29,8 @@ fn processor() -> Vec<u8> {
         return Vec::new();
     }
     let lines = said.split(|byte| *byte == b'\n');
-    let mut telling = lines.filter(|line| ["flags", "Features", "model name"].iter().any(|name| line.starts_with(name.as_bytes())));
+    let mut telling =
+        lines.filter(|line| ["flags", "Features", "model name"].iter().any(|name| line.starts_with(name.as_bytes())));
     telling.by_ref().take(2).flatten().copied().collect()
 }
 

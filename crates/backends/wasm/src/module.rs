@@ -69,7 +69,8 @@ pub fn bytes(path: &Path) -> Result<Module, Failure> {
         Failure::not_started(found, message, "check the path")
     };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(|error| missing(error.into()))?;
+    let file =
+        openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(|error| missing(error.into()))?;
     let file = File::from(file);
     let stat = file.metadata().map_err(missing)?;
     if !stat.is_file() || stat.len() > LARGEST {

@@ -132,7 +132,10 @@ fn recursion(who: Who) -> Result<(), String> {
         ended(table.run(kind, &[], &["recurse"])?, 134)?;
     }
     // Not of its own stack in memory, but of the machine's.
-    table.put("deep.wat", "(module (func $f (param i64) (call $f (local.get 0))) (func (export \"_start\") (call $f (i64.const 1))))")?;
+    table.put(
+        "deep.wat",
+        "(module (func $f (param i64) (call $f (local.get 0))) (func (export \"_start\") (call $f (i64.const 1))))",
+    )?;
     says(&ended(table.belljar(&["run", "-q", "deep.wat"])?, 134)?, "call stack exhausted")?;
     nothing_left(&table)
 }
@@ -170,7 +173,8 @@ fn giant(who: Who) -> Result<(), String> {
 fn bombs(who: Who) -> Result<(), String> {
     let table = Table::laid(who)?;
     let locals = "i64 ".repeat(49_000);
-    table.put("locals.wat", format!("(module (func (export \"_start\") (local {locals}) (drop (local.get 48999))))"))?;
+    table
+        .put("locals.wat", format!("(module (func (export \"_start\") (local {locals}) (drop (local.get 48999))))"))?;
     over(&table, "locals.wat")?;
     let targets = "0 1 ".repeat(30_000);
     let tables = format!("(block (block (br_table {targets} (i32.const 1))))").repeat(40);

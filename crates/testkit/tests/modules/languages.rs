@@ -52,7 +52,12 @@ fn javascript(who: Who) -> Result<(), String> {
     expect(&table, &["node"], "console.log('from input')", "from input\n")?;
     let echo = "console.log(require('fs').readFileSync(0, 'utf8').trim().length)";
     expect(&table, &["node", "-e", echo], "twelve chars\n", "12\n")?;
-    expect(&table, &["node", "-e", "setTimeout(() => console.log('later'), 5); console.log('now')"], "", "now\nlater\n")?;
+    expect(
+        &table,
+        &["node", "-e", "setTimeout(() => console.log('later'), 5); console.log('now')"],
+        "",
+        "now\nlater\n",
+    )?;
     ended(run(&table, &[], &["node", "-e", "process.exit(9)"], "")?, 9)?;
     says(&ended(run(&table, &[], &["node", "-e", "throw new TypeError('no')"], "")?, 1)?, "TypeError: no")?;
     says(&ended(run(&table, &[], &["node", "-e", "const f = () => f(); f()"], "")?, 1)?, "stack")?;
@@ -78,7 +83,12 @@ fn javascript_loop(who: Who) -> Result<(), String> {
 
 fn python(who: Who) -> Result<(), String> {
     let table = Table::laid(who)?;
-    expect(&table, &["python3", "-c", "import sys, json; print(json.dumps([1, sys.argv]))", "a"], "", "[1, [\"-c\", \"a\"]]\n")?;
+    expect(
+        &table,
+        &["python3", "-c", "import sys, json; print(json.dumps([1, sys.argv]))", "a"],
+        "",
+        "[1, [\"-c\", \"a\"]]\n",
+    )?;
     table.put("script.py", "import sys, helper\nprint(helper.twice(int(sys.argv[1])), __name__)")?;
     table.put("helper.py", "def twice(n): return n * 2")?;
     expect(&table, &["python3", "script.py", "21"], "", "42 __main__\n")?;

@@ -35,7 +35,8 @@ fn given(who: Who) -> Result<(), String> {
         let mut command = table.project.command(words);
         command.env("BELLJAR_CANARY_TOKEN", "canary");
         let said = ended(fed(&mut command, b"line\n")?, 0)?;
-        for part in ["words [\"a b\", \"--memory\", \"\"]", "variable COLOUR=blue", "input \"line\\n\"", "and an error"] {
+        for part in ["words [\"a b\", \"--memory\", \"\"]", "variable COLOUR=blue", "input \"line\\n\"", "and an error"]
+        {
             says(&said, part)?;
         }
         if text(&said).contains("canary") {

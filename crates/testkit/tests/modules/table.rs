@@ -69,8 +69,12 @@ impl Table {
 
 /// A command with something to read.
 pub fn fed(command: &mut Command, input: &[u8]) -> Result<Said, String> {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
     let mut to = child.stdin.take().ok_or("no input")?;
     // Whoever does not read it is free to.
     drop(to.write_all(input));

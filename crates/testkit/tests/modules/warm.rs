@@ -28,15 +28,30 @@ impl Worker {
     fn start(table: &Table, memory: u64) -> Result<Worker, String> {
         let worker = belljar().with_file_name("belljar-wasm");
         let compiled = table.project.work.join("guest.code");
-        let said = std::process::Command::new(&worker).arg("compile").arg(table.project.work.join(Kind::Plain.file())).output();
+        let said = std::process::Command::new(&worker)
+            .arg("compile")
+            .arg(table.project.work.join(Kind::Plain.file()))
+            .output();
         let said = said.map_err(|error| error.to_string())?;
         if !said.status.success() {
             return Err(String::from_utf8_lossy(&said.stderr).into_owned());
         }
         table.put("guest.code", said.stdout)?;
         let words = [
-            "run", "-q", "--read", &shown(&worker), "--", &shown(&worker), "serve", "--compiled",
-            &shown(&compiled), "--memory", &memory.to_string(), "--read", &shown(&table.project.work), "/work",
+            "run",
+            "-q",
+            "--read",
+            &shown(&worker),
+            "--",
+            &shown(&worker),
+            "serve",
+            "--compiled",
+            &shown(&compiled),
+            "--memory",
+            &memory.to_string(),
+            "--read",
+            &shown(&table.project.work),
+            "/work",
         ]
         .map(str::to_owned);
         let mut command = table.project.command(words);
