@@ -2,6 +2,7 @@
 
 mod bench;
 mod fuzz;
+mod interpreters;
 mod needs;
 mod place;
 mod release;
@@ -19,6 +20,9 @@ cargo xtask TASK
                        the escape suite, the matrix in THREATS.md, a short benchmark.
                        As root it installs what is missing and says so; otherwise it says what it skips and why.
   release              build the binary as it is released, static and for any Linux, and say where it is
+  interpreters         build JavaScript and Python as WebAssembly modules from pinned sources, with Debian's clang, and
+                       install them beside belljar for `--backend wasm`; some minutes, once
+      FOLDER           where belljar is installed, if it is not the builds here
   structure            only the laws of the architecture: who may depend on whom, where `unsafe` lives
   needs                only install what the tests and benchmarks need (as root)
   threats              try every attack on belljar and its peers, write the matrix into THREATS.md (as root)
@@ -45,6 +49,7 @@ cargo xtask TASK
                        entries, 4 GB for a while); the same flags
   bench egress         measure what the gate adds to connections, requests, downloads and starts, beside srt's and mitmproxy's
                        proxies; the same flags, of which --runs is of starts
+  bench backends       measure modules in a warm worker and from nothing; the same flags
 
 Environment
   BELLJAR_PEERS        where peers and tool-chains for tests are installed (default /opt/belljar-peers)
@@ -83,6 +88,8 @@ fn task(words: &[&str]) -> Result<(), String> {
         }
         ["release"] => release::build(),
         ["test"] => test::test(),
+        ["interpreters"] => interpreters::install(None),
+        ["interpreters", folder] => interpreters::install(Some(folder)),
         ["structure"] => structure::check(),
         ["needs"] => needs::install(),
         ["threats"] => threats::write(true),
@@ -97,6 +104,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["bench", "policy", flags @ ..] => bench::policy::policy(flags),
         ["bench", "ledger", flags @ ..] => bench::ledger::ledger(flags),
         ["bench", "egress", flags @ ..] => bench::egress::egress(flags),
+        ["bench", "backends", flags @ ..] => bench::backends::backends(flags),
         ["bench", "scan", flags @ ..] => bench::scan::scan(flags),
         _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
     }

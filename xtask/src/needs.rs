@@ -26,6 +26,9 @@ const SCANNERS: &[&str] = &["bandit", "semgrep"];
 const CARGO_DENY: &str = "0.20.2";
 const CARGO_FUZZ: &str = "0.13.2";
 
+/// What guests of the tests are built for.
+const WASM_TARGETS: &[&str] = &["wasm32-wasip1", "wasm32-wasip2"];
+
 /// Something that may be missing.
 pub struct Need {
     pub what: &'static str,
@@ -86,6 +89,13 @@ const NEEDS: &[Need] = &[
     made("the ordinary user belljar-test", "escapes as an ordinary user", Importance::Must, test_user_exists, || {
         run(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", TEST_USER]))
     }),
+    made(
+        "the Rust targets for WebAssembly",
+        "the tests of modules",
+        Importance::Welcome,
+        || WASM_TARGETS.iter().all(|target| has_target(target)),
+        || run(Command::new("rustup").args(["target", "add"]).args(WASM_TARGETS)),
+    ),
     made("srt and codex", "their columns in the matrix and benchmark", Importance::Welcome, has_npm_peers, npm_peers),
     made(
         "zerobox",
@@ -346,4 +356,9 @@ fn cargo_install(words: &[&str]) -> Command {
     // Programs of seconds: this halves the minutes to build them.
     command.args(["--config", "profile.release.lto=false", "--config", "profile.release.opt-level=1"]);
     command
+}
+
+fn has_target(target: &str) -> bool {
+    let said = place::said(Command::new("rustc").args(["--print", "target-libdir", "--target", target]));
+    said.is_some_and(|folder| Path::new(folder.trim()).is_dir())
 }

@@ -4,16 +4,18 @@
 //! Built against musl: glibc asks the processor some forty questions at every start, and each is a trip to the
 //! hypervisor where there is one: a twentieth of a whole sandbox.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{place, steps};
 
 /// `cargo xtask release`: builds it and says where it is.
 pub fn build() -> Result<(), String> {
-    let built = make()?;
-    let size = std::fs::metadata(&built).map_err(|error| format!("{}: {error}", built.display()))?.len();
-    println!("{} ({:.1} MiB)", built.display(), size as f64 / f64::from(1 << 20));
+    let belljar = make(&["belljar-wasm-worker"])?;
+    for built in [belljar.clone(), belljar.with_file_name("belljar-wasm")] {
+        let size = std::fs::metadata(&built).map_err(|error| format!("{}: {error}", built.display()))?.len();
+        println!("{} ({:.1} MiB)", built.display(), size as f64 / f64::from(1 << 20));
+    }
     Ok(())
 }
 
@@ -23,7 +25,7 @@ pub fn instead(words: &[&str]) -> Option<Result<(), String>> {
     if std::env::var_os("BELLJAR").is_some() {
         return None;
     }
-    let built = match make() {
+    let built = match make(&[]) {
         Ok(built) => built,
         Err(why) => {
             println!("the default build is looked at, not the one that is released: {why}");
@@ -37,14 +39,33 @@ pub fn instead(words: &[&str]) -> Option<Result<(), String>> {
     Some(steps::run(Command::new(own).args(words).env("BELLJAR", built)))
 }
 
-fn make() -> Result<PathBuf, String> {
+/// belljar itself, and these.
+fn make(packages: &[&str]) -> Result<PathBuf, String> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     install(&target)?;
     let mut cargo = Command::new("cargo");
     cargo.current_dir(place::tree()).args(["build", "--quiet", "--release", "--package", "belljar"]);
+    cargo.args(packages.iter().flat_map(|package| ["--package", package]));
     steps::run(cargo.args(["--target", &target]))?;
+    Ok(built(&target).join("belljar"))
+}
+
+fn built(target: &str) -> PathBuf {
     let targets = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| place::tree().join("target"), PathBuf::from);
-    Ok(targets.join(target).join("release/belljar"))
+    targets.join(target).join("release")
+}
+
+/// The worker for modules is the same whatever it is linked against, and takes longer to build than all else: tests and
+/// benchmarks look at the one of the default build, which they build anyway.
+pub fn with_its_worker(belljar: &Path) -> Result<(), String> {
+    let worker = belljar.with_file_name("belljar-wasm");
+    let built = built(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH)).join("belljar-wasm");
+    if worker == built || !built.exists() {
+        return Ok(());
+    }
+    // Removed first: one that still runs can't be written to.
+    drop(std::fs::remove_file(&worker));
+    std::fs::copy(&built, &worker).map(drop).map_err(|error| format!("{}: {error}", worker.display()))
 }
 
 /// The standard library for musl, which a stock tool-chain can fetch.

@@ -6,7 +6,7 @@ use std::process::Command;
 use testkit::contestant::{TEST_USER, belljar, peers_folder};
 
 use crate::steps::Steps;
-use crate::{bench, needs, place, structure, threats};
+use crate::{bench, interpreters, needs, place, release, structure, threats};
 
 pub fn test() -> Result<(), String> {
     let root = place::are_we_root();
@@ -23,6 +23,8 @@ pub fn test() -> Result<(), String> {
     steps.check("laws of the architecture", structure::check);
     // With tests and examples: otherwise what these need of dependencies differs, and Cedar is built a second time.
     steps.run("build", cargo().args(["build", "--release", "--workspace", "--all-targets"]));
+    steps.check("the worker for modules", || release::with_its_worker(&belljar()));
+    steps.check("interpreters", || interpreters::install(belljar().parent().and_then(std::path::Path::to_str)));
     tests(&mut steps);
     if root {
         steps.check("matrix in THREATS.md", threats::check);
@@ -112,7 +114,16 @@ fn copy_for_the_test_user() -> Option<PathBuf> {
     std::fs::create_dir_all(peers_folder()).ok()?;
     // Removed first: one that still runs can't be written to.
     drop(std::fs::remove_file(&copy));
-    std::fs::copy(&built, &copy).ok().map(|_| copy)
+    std::fs::copy(&built, &copy).ok()?;
+    // What runs modules is found beside it.
+    for beside in ["belljar-wasm", "interpreters"] {
+        let mut command = Command::new("cp");
+        command.args(["--recursive", "--remove-destination"]).arg(built.with_file_name(beside)).arg(peers_folder());
+        if !command.status().is_ok_and(|status| status.success()) {
+            println!("cannot copy {beside}: tests of modules are left out");
+        }
+    }
+    Some(copy)
 }
 
 fn cargo() -> Command {

@@ -4,8 +4,10 @@
 //! `bench scan` measures the scanner beside its peers, and what the release gate costs.
 //! `bench ledger` measures the record: what it costs a run, writing, searching, verifying.
 //! `bench egress` measures the way out beside other people's proxies.
+//! `bench backends` measures each kind of isolation beside what it is made of.
 //! They measure and report; a threshold that is not met is said, not failed.
 
+pub mod backends;
 pub mod egress;
 mod field;
 mod inside;

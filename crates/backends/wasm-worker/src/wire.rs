@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn what_is_sent_is_received_piece_by_piece() {
         let mut sent = Vec::new();
-        send(&mut sent, &[b"one", b"", b"three"]).unwrap();
+        send(&mut sent, &[b"one", b"", b"three"]).expect("it can be done");
         let mut rest = sent.as_slice();
-        let mut next = || receive(&mut rest).unwrap();
+        let mut next = || receive(&mut rest).expect("it can be done");
         assert_eq!(
             (next(), next(), next(), next()),
             (Some(b"one".to_vec()), Some(vec![]), Some(b"three".to_vec()), None)

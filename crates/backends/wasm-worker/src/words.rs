@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_job_is_read_whole_and_the_modules_own_words_are_left_alone() {
         let words = ["run", "--compiled", "/a", "--read", "/x", "/y", "--memory", "7", "--", "name", "--memory", "x"];
-        let Ok(Words::Run(job)) = read(&words) else { panic!("it is understood") };
+        let Ok(Words::Run(job)) = read(&words) else { unreachable!("it is understood") };
         assert_eq!(job.program, Source::Compiled("/a".into()));
         assert_eq!(job.surroundings.folders, [Folder { kind: Kind::Read, from: "/x".into(), name: "/y".into() }]);
         assert_eq!((job.surroundings.memory, job.surroundings.network), (7, false));

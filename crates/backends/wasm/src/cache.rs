@@ -193,47 +193,47 @@ mod tests {
     fn what_is_kept_is_found_again_and_only_under_its_own_name() {
         let cache = cache("own-name");
         assert_eq!(cache.find("a"), None);
-        let file = cache.keep("a", b"code").unwrap();
+        let file = cache.keep("a", b"code").expect("it can be done");
         assert_eq!(cache.find("a"), Some(file));
-        fs::copy(cache.file("a"), cache.file("b")).unwrap();
-        fs::copy(cache.seal_of("a"), cache.seal_of("b")).unwrap();
+        fs::copy(cache.file("a"), cache.file("b")).expect("it can be done");
+        fs::copy(cache.seal_of("a"), cache.seal_of("b")).expect("it can be done");
         assert_eq!(cache.find("b"), None, "code for one module was taken for another's");
-        fs::remove_dir_all(cache.folder()).unwrap();
+        fs::remove_dir_all(cache.folder()).expect("it can be done");
     }
 
     #[test]
     fn code_or_seals_that_we_did_not_write_are_not_found() {
         let cache = cache("forged");
-        cache.keep("a", b"code").unwrap();
-        fs::write(cache.file("a"), b"evil").unwrap();
+        cache.keep("a", b"code").expect("it can be done");
+        fs::write(cache.file("a"), b"evil").expect("it can be done");
         assert_eq!(cache.find("a"), None);
-        cache.keep("a", b"code").unwrap();
-        fs::write(cache.seal_of("a"), blake3::hash(b"code").as_bytes()).unwrap();
+        cache.keep("a", b"code").expect("it can be done");
+        fs::write(cache.seal_of("a"), blake3::hash(b"code").as_bytes()).expect("it can be done");
         assert_eq!(cache.find("a"), None);
-        cache.keep("a", b"code").unwrap();
-        fs::write(cache.folder().join("key"), [0; 32]).unwrap();
+        cache.keep("a", b"code").expect("it can be done");
+        fs::write(cache.folder().join("key"), [0; 32]).expect("it can be done");
         assert_eq!(cache.find("a"), None);
-        fs::remove_dir_all(cache.folder()).unwrap();
+        fs::remove_dir_all(cache.folder()).expect("it can be done");
     }
 
     #[test]
     fn nobody_else_may_look_into_the_folder() {
         use std::os::unix::fs::PermissionsExt;
         let cache = cache("mode");
-        let file = cache.keep("a", b"code").unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let file = cache.keep("a", b"code").expect("it can be done");
+        let mode = |path: &Path| fs::metadata(path).expect("it can be done").permissions().mode() & 0o777;
         assert_eq!((mode(cache.folder()), mode(&file), mode(&cache.folder().join("key"))), (0o700, 0o600, 0o600));
-        fs::remove_dir_all(cache.folder()).unwrap();
+        fs::remove_dir_all(cache.folder()).expect("it can be done");
     }
 
     #[test]
     fn what_was_lent_is_gone_afterwards() {
         let cache = cache("lent");
-        let lent = cache.lend(b"module").unwrap();
+        let lent = cache.lend(b"module").expect("it can be done");
         let path = lent.path.clone();
         assert!(path.exists());
         drop(lent);
         assert!(!path.exists());
-        fs::remove_dir_all(cache.folder()).unwrap();
+        fs::remove_dir_all(cache.folder()).expect("it can be done");
     }
 }

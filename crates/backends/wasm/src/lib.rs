@@ -1,7 +1,7 @@
 //! WebAssembly: a module makes no call to the host's kernel at all. The engine that makes some for it is a program of its
 //! own (`belljar-wasm`) and runs in the module's place inside a native sandbox, with exactly the grant's powers.
 //!
-//! `lower` decides, purely; `native` encloses, watches and cleans up; `compiled` keeps what was compiled before.
+//! `lower` decides, purely; `native` encloses, watches and cleans up; `cache` keeps what was compiled before.
 
 mod assess;
 mod cache;
@@ -45,8 +45,8 @@ impl Wasm {
         self.state.as_ref().map(|state| Cache::at(state.join("wasm")))
     }
 
-    /// What the worker will be told. `compiles`: what isn't compiled yet is compiled now.
-    fn lowered(&self, grant: &Grant, stacks: &[Stack], compiles: bool) -> Result<Lowered, Failure> {
+    /// The grant for the worker, and what is to be done before. `compiles`: what isn't compiled yet is compiled now.
+    fn lowered(&self, grant: &Grant, stacks: &[Stack], compiles: bool) -> Result<(Grant, Option<String>), Failure> {
         let worker = Worker::find()?;
         let interpreter = match &grant.powers().files.ground {
             Ground::Module { interpreter: Some(language) } => Some(interpreters::find(language)?),
@@ -69,7 +69,9 @@ impl Wasm {
             (module::Seen::OnTheHost(module), None) => Code::Written(module.path),
             (module::Seen::InALayer(path), _) => Code::Written(path),
         };
-        lower::lower(grant, &worker, code, interpreter.as_ref())
+        let Lowered { command, environment, seen, first } =
+            lower::lower(grant.powers(), &worker, code, interpreter.as_ref())?;
+        Ok((grant.carried(command, environment, seen), first))
     }
 }
 
@@ -91,9 +93,9 @@ impl Backend for Wasm {
     }
 
     fn plan(&self, grant: &Grant, stacks: &[Stack]) -> Result<Plan, SetupFailure> {
-        let lowered = self.lowered(grant, stacks, false).map_err(Failure::into_setup)?;
-        let mut plan = self.native.plan(&lowered.grant, stacks)?;
-        if let Some(first) = lowered.first {
+        let (carried, first) = self.lowered(grant, stacks, false).map_err(Failure::into_setup)?;
+        let mut plan = self.native.plan(&carried, stacks)?;
+        if let Some(first) = first {
             plan.steps.insert(0, Step { by: "parent", does: first });
         }
         Ok(Plan { backend: self.name().to_owned(), enforcement: self.assess(grant), ..plan })
@@ -106,12 +108,12 @@ impl Backend for Wasm {
         streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let lowered = match self.lowered(grant, stacks, true) {
-            Ok(lowered) => lowered,
+        let carried = match self.lowered(grant, stacks, true) {
+            Ok((carried, _)) => carried,
             Err(Failure::Setup(failure)) => return Err(failure),
             Err(Failure::Ended(outcome)) => return Ok(Box::new(Ended(*outcome))),
         };
-        let inner = self.native.open(&lowered.grant, stacks, streams, trace)?;
+        let inner = self.native.open(&carried, stacks, streams, trace)?;
         Ok(Box::new(Carried { inner, enforcement: self.assess(grant), backend: self.name() }))
     }
 

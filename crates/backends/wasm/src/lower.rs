@@ -1,11 +1,11 @@
-//! Grant → the same grant for the worker in the module's place. Pure.
+//! Powers → what the worker is told in the module's place, and what it sees besides. Pure.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
-use model::{Access, Command, Files, Grant, Network, Origin, Place, Powers};
+use model::{Access, Command, Files, Network, Origin, Place, Powers};
 
 use crate::failure::Failure;
 use crate::interpreters::Interpreter;
@@ -22,7 +22,9 @@ pub enum Code {
 
 #[derive(Debug)]
 pub struct Lowered {
-    pub grant: Grant,
+    pub command: Command,
+    pub environment: Vec<(OsString, OsString)>,
+    pub seen: Vec<Place>,
     /// What is done before a sandbox is opened.
     pub first: Option<String>,
 }
@@ -36,12 +38,12 @@ const SCRATCH: &str = "/dev/shm";
 const OWN_MEMORY: u64 = 32 << 20;
 
 pub fn lower(
-    grant: &Grant,
+    powers: &Powers,
     worker: &Worker,
     code: Code,
     interpreter: Option<&Interpreter>,
 ) -> Result<Lowered, Failure> {
-    let Powers { command, files, environment, network, limits } = grant.powers();
+    let Powers { command, files, environment, network, limits } = powers;
     let mut words: Vec<OsString> = vec![worker::NAME.into(), "run".into()];
     let mut seen = vec![worker.place.clone()];
     let mut first = None;
@@ -99,7 +101,7 @@ pub fn lower(
             "pass it in a file or on standard input",
         ));
     }
-    let carrier = Command {
+    let command = Command {
         program: worker.place.path.clone(),
         arguments: words,
         // The jar's root: where the module starts is what it is told.
@@ -107,7 +109,7 @@ pub fn lower(
         terminal: command.terminal,
     };
     let environment = variables.into_iter().map(|(name, value)| (marked(&name), value)).collect();
-    Ok(Lowered { grant: grant.carried(carrier, environment, seen), first })
+    Ok(Lowered { command, environment, seen, first })
 }
 
 fn marked(name: &OsStr) -> OsString {

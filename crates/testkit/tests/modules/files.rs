@@ -40,7 +40,7 @@ fn layered(who: Who) -> Result<(), String> {
         return Err("the real file changed".to_owned());
     }
     says(&ended(table.belljar(&["diff", "--patch", "last"])?, 0)?, "+second")?;
-    ended(table.belljar(&["apply", "last", "--yes"])?, 0)?;
+    ended(table.belljar(&["apply", "last"])?, 0)?;
     match fs::read_to_string(&first).map_err(|error| error.to_string())?.as_str() {
         "second\n" => Ok(()),
         other => Err(format!("after applying it is `{other}`")),

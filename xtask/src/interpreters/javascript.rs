@@ -1,0 +1,61 @@
+//! QuickJS-NG, from the sources that the crate `rquickjs-sys` carries, with a `main` of our own that is called as Node's is.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Built, is_fresh, quietly, stamp, tools};
+use crate::place;
+
+const VERSION: &str = "QuickJS-NG of rquickjs-sys 0.14.0";
+const SOURCES: &[&str] = &["quickjs.c", "libregexp.c", "libunicode.c", "dtoa.c", "quickjs-libc.c"];
+const FLAGS: &[&str] = &[
+    "--target=wasm32-wasi", "-O2", "-w", "-D_GNU_SOURCE", "-D_WASI_EMULATED_PROCESS_CLOCKS", "-D_WASI_EMULATED_SIGNAL",
+    "-D_WASI_EMULATED_GETPID",
+];
+const LINKED: &[&str] = &[
+    "-lm", "-lwasi-emulated-process-clocks", "-lwasi-emulated-signal", "-lwasi-emulated-getpid",
+    // Its stack lies before all else: one that overflows ends the module, and overwrites nothing.
+    "-Wl,-z,stack-size=2097152", "-Wl,--stack-first", "-Wl,--strip-all",
+];
+
+pub fn build(work: &Path) -> Result<Built, String> {
+    let recipe = place::tree().join("xtask/interpreters/javascript");
+    let read =
+        |name: &str| fs::read(recipe.join(name)).map_err(|error| format!("{}: {error}", recipe.join(name).display()));
+    let (main, mut prelude, lock) = (read("main.c")?, read("prelude.js")?, read("Cargo.lock")?);
+    let module = work.join("javascript.wasm");
+    let built = Built {
+        language: "javascript",
+        version: VERSION.to_owned(),
+        source: "crates.io: rquickjs-sys 0.14.0, pinned by xtask/interpreters/javascript/Cargo.lock".to_owned(),
+        module: module.clone(),
+        libraries: Vec::new(),
+        variables: Vec::new(),
+    };
+    let tools = tools::version();
+    let flags = FLAGS.join(" ") + &LINKED.join(" ");
+    let inputs: [&[u8]; 5] = [&main, &prelude.clone(), &lock, tools.as_bytes(), flags.as_bytes()];
+    let done = work.join("javascript.stamp");
+    if is_fresh(&done, &inputs) && module.exists() {
+        println!("javascript: built before");
+        return Ok(built);
+    }
+    println!("javascript: fetching and building {VERSION}");
+    // Checked by cargo against the digests in the lock file; from its own store where it was fetched before.
+    let sources = work.join("javascript-sources");
+    let mut vendor = Command::new("cargo");
+    vendor.args(["vendor", "--locked", "--quiet", "--manifest-path"]).arg(recipe.join("Cargo.toml"));
+    quietly(vendor.arg(&sources))?;
+    let quickjs = sources.join("rquickjs-sys/quickjs");
+    prelude.push(0);
+    let bytes: Vec<String> = prelude.iter().map(u8::to_string).collect();
+    let header = format!("static const unsigned char PRELUDE[] = {{{}}};\n", bytes.join(","));
+    fs::write(work.join("prelude.h"), header).map_err(|error| error.to_string())?;
+    let mut clang = Command::new("clang");
+    clang.args(FLAGS).arg("-I").arg(&quickjs).arg("-I").arg(work).arg("-o").arg(&module).arg(recipe.join("main.c"));
+    clang.args(SOURCES.iter().map(|name| quickjs.join(name))).args(LINKED);
+    quietly(&mut clang)?;
+    stamp(&done, &inputs)?;
+    Ok(built)
+}
