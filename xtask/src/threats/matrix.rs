@@ -123,6 +123,9 @@ impl Matrix {
         let attacks = self.attacks.clone();
         for (column, attack) in COLUMNS.iter().flat_map(|column| attacks.iter().map(move |attack| (column, *attack))) {
             match (column.contestant, attack.control) {
+                (Contestant::Gvisor, _) if escapes::not_on_a_kernel_of_its_own(attack).is_some() => {
+                    self.set(attack.id, column.key, Cell::Not);
+                }
                 (Contestant::Belljar | Contestant::Gvisor, _) => self.set(attack.id, column.key, Cell::Held),
                 (Contestant::Bare, Control::None(_)) => self.set(attack.id, column.key, Cell::Not),
                 (Contestant::Bare, _) => self.set(attack.id, column.key, Cell::Broken),
@@ -207,6 +210,13 @@ impl Matrix {
                 }
             }
         }
+        text += "\nAttacks that are not tried behind gVisor, and why:\n\n";
+        for (id, why) in escapes::NOT_ON_A_KERNEL_OF_ITS_OWN {
+            let about = self.attacks.iter().find(|attack| attack.id == *id).map_or(*id, |attack| attack.about);
+            if writeln!(text, "- {about}: {why}").is_err() {
+                break;
+            }
+        }
         let open: Vec<_> =
             escapes::known_open().map(|attack| format!("- {} ({})", attack.about, attack.wall)).collect();
         text += &format!(
@@ -225,7 +235,7 @@ succeeded. *unclear*: neither can be said, mostly because the attack could not r
 it at all. An attack that succeeds nowhere would prove nothing.
 
 How each was run, with one writable workspace and nothing else granted: belljar with `--write WORKSPACE` and the limits
-that the attack is about; bubblewrap as the ordinary user with `--unshare-all --die-with-parent --ro-bind / / --dev /dev
+that the attack is about, and *belljar gvisor* with `--backend gvisor` besides; bubblewrap as the ordinary user with `--unshare-all --die-with-parent --ro-bind / / --dev /dev
 --proc /proc --tmpfs /tmp --bind WORKSPACE WORKSPACE`, a configuration of ours, since it has none by itself; srt as the
 ordinary user with no domains allowed, the workspace in `allowWrite` and nothing in `denyRead`, as its default is; codex
 as the ordinary user with `codex sandbox --permission-profile :workspace`.

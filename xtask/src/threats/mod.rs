@@ -84,6 +84,10 @@ pub fn cell(attack: &str, column: &str) -> Result<(), String> {
             println!("none {why}");
             return Ok(());
         }
+        (Contestant::Gvisor, _) if escapes::not_on_a_kernel_of_its_own(attack).is_some() => {
+            println!("none {}", escapes::not_on_a_kernel_of_its_own(attack).unwrap_or_default());
+            return Ok(());
+        }
         (Contestant::Bare, Control::BareAsRoot) => Who::Root,
         _ => column.who,
     };
@@ -158,7 +162,8 @@ fn settled(attack: &Attack, column: &Column) -> Cell {
         let answer = in_own_process(attack, column);
         cell = Cell::from_answer(&answer);
         // Said even if the next try goes well: a wall that holds two times out of three does not hold.
-        let leaks = matches!(column.contestant, Contestant::Belljar | Contestant::Gvisor) && cell != Cell::Held;
+        let leaks = matches!(column.contestant, Contestant::Belljar | Contestant::Gvisor)
+            && !matches!(cell, Cell::Held | Cell::Not);
         if leaks || !enough(cell) {
             println!("{} on {}: {answer}", attack.id, column.key);
         }

@@ -22,3 +22,24 @@ pub const REFUSED_AT_THE_DOOR: &[&str] = &[
     "files/hidden_before_it_exists", "files/planted_grant", "files/planted_program", "files/planted_write_grant",
     "files/stores_behind_links", "files/stores_in_a_granted_home", "files/stores_made_later",
 ];
+
+/// Attacks that say nothing about a kernel of its own, and why: what they reach there is that kernel's and not the host's.
+pub const NOT_ON_A_KERNEL_OF_ITS_OWN: &[(&str, &str)] = &[
+    ("files/devices_by_name", "gVisor's own devices, which reach nothing of the host's"),
+    ("files/kernel_knobs", "gVisor's own /proc/sys, which changes nothing"),
+    ("files/system_buses", "gVisor's own /sys, in which nothing of the host is shown"),
+    ("kernel/first_process", "gVisor shows everybody's /proc; the usher's has nothing in it"),
+    ("kernel/own_filter", "gVisor takes minutes to look through a thousand filters"),
+    ("kernel/priorities", "gVisor's own priorities, which the host's scheduler does not know of"),
+    ("resources/cpu_time_children", "gVisor's clock of processor time also counts time in which it waits for a processor"),
+    ("resources/deadline_slow_looks", "gVisor takes longer than the time limit to open that many files"),
+    ("resources/denial_flood", "gVisor refuses calls without telling us"),
+    ("resources/name_on_terminal", "gVisor refuses calls without telling us"),
+    ("resources/name_turns_the_line", "gVisor refuses calls without telling us"),
+    ("resources/priority", "gVisor's own priorities, which the host's scheduler does not know of"),
+];
+
+/// Why this attack is not tried on a kernel of its own, if so.
+pub fn not_on_a_kernel_of_its_own(attack: &Attack) -> Option<&'static str> {
+    NOT_ON_A_KERNEL_OF_ITS_OWN.iter().find(|(id, _)| *id == attack.id).map(|(_, why)| *why)
+}

@@ -23,8 +23,8 @@ pub const ATTACK: Attack = Attack {
         Ok(())
     },
     judge: Some(|field, run| {
-        // Only a living first process can say how we ended.
-        let orderly = run.status.is_some_and(|status| status.success());
+        // Only a living first process can say how we ended: well, or refused.
+        let orderly = run.status.and_then(|status| status.code()).is_some_and(|code| code < 2);
         match judge_by_bait(field, run) {
             Verdict::Held if !orderly => Verdict::Broken(format!("the end was not orderly: {:?}", run.status)),
             other => other,
