@@ -49,7 +49,7 @@ cargo xtask TASK
                        entries, 4 GB for a while); the same flags
   bench egress         measure what the gate adds to connections, requests, downloads and starts, beside srt's and mitmproxy's
                        proxies; the same flags, of which --runs is of starts
-  bench backends       measure modules in a warm worker and from nothing; the same flags
+  bench backends       measure each kind of isolation beside what it is made of (`docker run`, `runsc run` …); the same flags
 
 Environment
   BELLJAR_PEERS        where peers and tool-chains for tests are installed (default /opt/belljar-peers)

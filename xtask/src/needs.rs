@@ -71,6 +71,12 @@ const NEEDS: &[Need] = &[
         has("script") && (has("ip") || Path::new("/sbin/ip").exists())
     }),
     package("nft", "the gate in a real network", &["nftables"], || has("nft") || Path::new("/usr/sbin/nft").exists()),
+    package(
+        "a container engine and a static busybox",
+        "the tests and benchmarks of containers",
+        &["docker.io", "busybox-static"],
+        || testkit::engine::installed().is_none(),
+    ),
     package("git", "the git test", &["git"], || has("git")),
     package("ripgrep", "the ripgrep test, srt as a peer", &["ripgrep"], || has("rg")),
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),

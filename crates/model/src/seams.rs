@@ -135,9 +135,10 @@ pub trait Images {
     /// From a folder with a root, an OCI layout, or an archive of either.
     fn import(&self, from: &Path, name: Option<&str>) -> Result<ImageShown, Trouble>;
     /// From the host's own busybox.
-    fn from_busybox(&self, name: Option<&str>) -> Result<ImageShown, Trouble>;
+    fn make_from_busybox(&self, name: Option<&str>) -> Result<ImageShown, Trouble>;
     /// A small Debian, with these packages besides.
-    fn from_debootstrap(&self, suite: &str, include: &[String], name: Option<&str>) -> Result<ImageShown, Trouble>;
+    fn make_from_debootstrap(&self, suite: &str, include: &[String], name: Option<&str>)
+    -> Result<ImageShown, Trouble>;
     fn remove(&self, name: &str) -> Result<(), Trouble>;
 }
 

@@ -19,18 +19,19 @@ pub struct Engine {
 
 /// Why there can be none here.
 pub fn missing() -> Option<String> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("an engine of the tests' own needs root".to_owned());
+    match rustix::process::geteuid().is_root() {
+        true => installed(),
+        false => Some("an engine of the tests' own needs root".to_owned()),
     }
-    let there = |name: &str| {
-        ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists())
-    };
-    for program in ["dockerd", "containerd", "runc", "busybox", "unshare"] {
-        if !there(program) {
-            return Some(format!("`{program}` is not installed (Debian: docker.io, busybox-static)"));
-        }
-    }
-    None
+}
+
+/// Which of its programs is not installed.
+pub fn installed() -> Option<String> {
+    let folders = ["/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    let there = |name: &str| folders.iter().any(|folder| Path::new(folder).join(name).exists());
+    let missing =
+        ["dockerd", "containerd", "runc", "docker", "busybox", "unshare"].into_iter().find(|name| !there(name))?;
+    Some(format!("`{missing}` is not installed (Debian: docker.io, busybox-static)"))
 }
 
 impl Engine {
@@ -114,6 +115,14 @@ impl Engine {
 
     /// A new one over the same data.
     pub fn start_again(&mut self) -> Result<(), String> {
+        // Its other half, which has outlived it, holds what the new one needs.
+        for pid in self.of_ours() {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if words.starts_with(b"containerd\0") {
+                // SAFETY: takes integers; started by our engine, with our folder in its words.
+                unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+            }
+        }
         self.process = begin(&self.folder).map_err(|error| format!("cannot start dockerd: {error}"))?;
         self.wait_until_it_answers()
     }

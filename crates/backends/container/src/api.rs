@@ -135,6 +135,7 @@ struct Made {
 #[serde(rename_all = "PascalCase", default)]
 pub struct ExecState {
     pub running: bool,
+    pub pid: i32,
     pub exit_code: Option<i64>,
 }
 

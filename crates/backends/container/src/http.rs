@@ -217,7 +217,9 @@ impl BodyReader {
     /// The line before a chunk, which says how long it is.
     fn next_chunk(&mut self, first: bool) -> io::Result<u64> {
         if !first {
-            (self.byte()?, self.byte()?);
+            // The end of the line before.
+            self.byte()?;
+            self.byte()?;
         }
         let mut line = Vec::new();
         loop {

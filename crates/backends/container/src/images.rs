@@ -223,7 +223,7 @@ fn load_archive(api: &Api, from: &Path, name: Option<&str>) -> Result<Option<Str
     }
     match api.load(&mut File::open(from).map_err(unread)?) {
         Ok(loaded) => named(api, loaded.first().map(String::as_str), name).map(Some),
-        Err(Unusable::Said { said, .. }) if compressed && said.contains("manifest.json") => Ok(None),
+        Err(Unusable::Said { said, .. }) if compressed && said.contains("no such file") => Ok(None),
         Err(error) => Err(error),
     }
 }

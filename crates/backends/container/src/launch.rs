@@ -24,7 +24,10 @@ pub struct Raised {
     pub api: Api,
     pub id: String,
     pub line: Line,
-    pub wait: Pending,
+    /// Answers when it has ended; nothing where it was there before, and stays until we remove it.
+    pub wait: Option<Pending>,
+    /// The payload is a further program in it.
+    pub exec: Option<String>,
     pub stats: Option<Pending>,
     pub witness: Option<Box<dyn Witness>>,
     pub outside: Option<Box<dyn Outside>>,
@@ -70,25 +73,39 @@ pub fn launch(
     trace: bool,
 ) -> Result<Raised> {
     let clock = Clock::new(trace);
+    let failed = |source| Unusable::Failed { what: "read signals".to_owned(), source };
+    let (charge, keeper) = guarded(api, blueprint, facts)?;
+    let raised = sys::signals::descriptor()
+        .map_err(failed)
+        .and_then(|signals| raise(api, blueprint, powers, facts, streams, clock, (signals, &charge)));
+    match raised {
+        Ok(raised) => Ok(Raised { keeper: Some(keeper), ..raised }),
+        Err(error) => Err(undone(api, &charge, keeper, error)),
+    }
+}
+
+/// Somebody who removes all that is made from here on, whatever becomes of us.
+pub fn guarded(api: &Api, blueprint: &Blueprint, facts: &Facts) -> Result<(Charge, Keeper)> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |source: io::Error| Unusable::Failed { what, source }
     };
     // From here on a signal waits until somebody reads it: none ends us between making something and knowing of it.
     sys::signals::block_all().map_err(failed("block signals"))?;
-    let signals = sys::signals::descriptor().map_err(failed("read signals"))?;
     let charge = charge(blueprint, facts);
     let keeper = Keeper::start(api, &charge).map_err(failed("start somebody who cleans up"))?;
-    match raise(api, blueprint, powers, facts, streams, clock, (signals, &charge)) {
-        Ok(raised) => Ok(Raised { keeper: Some(keeper), ..raised }),
-        Err(error) => {
-            // Where it can't be removed, the keeper tries once more: it hears of our end and of nothing else.
-            if charge.remove(api).is_ok() {
-                keeper.dismiss().map_err(failed("dismiss who cleans up"))?;
-            }
-            Err(error)
-        }
+    Ok((charge, keeper))
+}
+
+/// Removes what was made before something went wrong.
+pub fn undone(api: &Api, charge: &Charge, keeper: Keeper, error: Unusable) -> Unusable {
+    // Where it can't be removed, the keeper tries once more: it hears of our end and of nothing else.
+    if charge.remove(api).is_ok()
+        && let Err(source) = keeper.dismiss()
+    {
+        return Unusable::Failed { what: "dismiss who cleans up".to_owned(), source };
     }
+    error
 }
 
 fn charge(blueprint: &Blueprint, facts: &Facts) -> Charge {
@@ -113,19 +130,8 @@ fn raise(
     mut clock: Clock,
     (signals, charge): (OwnedFd, &Charge),
 ) -> Result<Raised> {
-    let Blueprint { volumes, container, gated, handed_over } = blueprint;
-    let (user, group) = container.user.numbers();
-    for tree in handed_over {
-        hand_over(tree, user, group)
-            .map_err(|source| Unusable::Failed { what: format!("give `{}` to the payload", tree.display()), source })?;
-    }
-    if let (Some(base), false) = (&facts.work, volumes.is_empty()) {
-        work::take(base, &facts.id, volumes.len())
-            .map_err(|source| Unusable::Failed { what: format!("use `{}`", base.display()), source })?;
-    }
-    for volume in volumes {
-        api.create_volume(volume)?;
-    }
+    let Blueprint { volumes, container, gated, handed_over: _ } = blueprint;
+    prepare(api, blueprint, facts)?;
     clock.lap("engine: make volumes");
     let doors = match gated {
         true => Some(network(api, container, powers, facts, &streams)?),
@@ -160,7 +166,8 @@ fn raise(
         api: api.clone(),
         id,
         line,
-        wait,
+        wait: Some(wait),
+        exec: None,
         stats: None,
         witness: streams.witness.take(),
         outside: streams.outside.take(),
@@ -175,7 +182,7 @@ fn raise(
     })
 }
 
-fn line(
+pub fn line(
     connection: (std::os::unix::net::UnixStream, Vec<u8>),
     powers: &Powers,
     streams: &mut Streams,
@@ -191,6 +198,21 @@ fn line(
     let both = !streams.apart && are_one(stdout, stderr);
     let error = (!both).then(|| Out::new(stderr, streams.error.take(), limit, false));
     Line::new(connection, true, output, error, input)
+}
+
+/// What a container is made over: copies, folders to work in, volumes.
+pub fn prepare(api: &Api, blueprint: &Blueprint, facts: &Facts) -> Result<()> {
+    let Blueprint { volumes, container, gated: _, handed_over } = blueprint;
+    let (user, group) = container.user.numbers();
+    for tree in handed_over {
+        hand_over(tree, user, group)
+            .map_err(|source| Unusable::Failed { what: format!("give `{}` to the payload", tree.display()), source })?;
+    }
+    if let (Some(base), false) = (&facts.work, volumes.is_empty()) {
+        work::take(base, &facts.id, volumes.len())
+            .map_err(|source| Unusable::Failed { what: format!("use `{}`", base.display()), source })?;
+    }
+    volumes.iter().try_for_each(|volume| api.create_volume(volume))
 }
 
 /// A container that does nothing but have a network, without anything in it; and doors in that network.

@@ -17,6 +17,7 @@ mod keeper;
 mod labels;
 mod launch;
 mod plan;
+mod pool;
 mod profile;
 mod proof;
 mod screen;
@@ -32,8 +33,16 @@ use std::path::Path;
 
 use model::{
     Backend, BackendReport, Enforcement, Gated, Grant, Ground, GroundKind, ImageShown, Images, Kept, Network, Plan,
-    Sandbox, SetupFailure, Stack, Streams, Strength, Trouble,
+    Powers, Sandbox, SetupFailure, Stack, Streams, Strength, Trouble,
 };
+
+pub use pool::Warm;
+
+/// Times of runs in containers that wait. Not for use: for whoever measures.
+#[doc(hidden)]
+pub mod measured {
+    pub use crate::pool::{cold_and_warm, trivial};
+}
 
 use api::Api;
 use assess::Can;
@@ -72,8 +81,8 @@ impl Container {
     }
 
     /// The image of a grant. Looked up once: what is reported is what is started.
-    fn image(&self, grant: &Grant) -> std::result::Result<&ImageFacts, SetupFailure> {
-        let asked = asked(grant);
+    fn image(&self, powers: &Powers) -> std::result::Result<&ImageFacts, SetupFailure> {
+        let asked = asked(powers);
         let connected = self.connected().map_err(failure)?;
         let find = || {
             let (name, image) = images::find(&connected.api, asked.0.as_deref(), asked.1)?;
@@ -91,11 +100,11 @@ impl Container {
         }
     }
 
-    fn facts(&self, grant: &Grant, stacks: &[Stack]) -> std::result::Result<(&Api, Facts), SetupFailure> {
+    fn facts(&self, powers: &Powers, stacks: &[Stack]) -> std::result::Result<(&Api, Facts), SetupFailure> {
         let connected = self.connected().map_err(failure)?;
-        let image = self.image(grant)?.clone();
+        let image = self.image(powers)?.clone();
         let id = new_id().map_err(SetupFailure::from)?;
-        let gated = matches!(grant.powers().network, Network::Gated(_));
+        let gated = matches!(powers.network, Network::Gated(_));
         let waiting_image = match gated {
             true => images::own(&connected.api)
                 .and_then(|name| connected.api.image(&name))
@@ -105,7 +114,7 @@ impl Container {
         };
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-        let reads = matches!(&grant.powers().network, Network::Gated(Gated { reads: true, .. }));
+        let reads = matches!(&powers.network, Network::Gated(Gated { reads: true, .. }));
         let trust = reads.then(|| facts::trust_folder(&id));
         // Of an engine that is root; root itself can remove what that leaves.
         let work =
@@ -125,6 +134,22 @@ impl Container {
     }
 }
 
+impl Container {
+    fn walls(&self, powers: &Powers) -> Enforcement {
+        let can = Can { enter_networks: doors::can_enter() };
+        // Without an engine or an image nothing is opened, so no wall is missing; `open` says what is.
+        let usable =
+            Engine { seccomp: true, memory: true, swap: true, processes: true, processors: true, ..Engine::default() };
+        match (self.connected(), self.image(powers)) {
+            (Ok(connected), Ok(image)) => {
+                assess::assess(powers, &connected.engine, &format!("{} ({})", image.name, image.id), can)
+            }
+            (Ok(connected), Err(_)) => assess::assess(powers, &connected.engine, "that is not there", can),
+            (Err(_), _) => assess::assess(powers, &usable, "of an engine that is not there", can),
+        }
+    }
+}
+
 fn first_layer(stacks: &[Stack]) -> Option<&Path> {
     stacks.iter().find_map(|stack| match &stack.kept {
         Kept::Overlay { layer, .. } => Some(layer.as_path()),
@@ -132,8 +157,8 @@ fn first_layer(stacks: &[Stack]) -> Option<&Path> {
     })
 }
 
-fn asked(grant: &Grant) -> Asked {
-    match &grant.powers().files.ground {
+fn asked(powers: &Powers) -> Asked {
+    match &powers.files.ground {
         Ground::Image { name, pull, .. } => (name.clone(), *pull),
         Ground::Host | Ground::Module { .. } => (None, false),
     }
@@ -170,21 +195,11 @@ impl Backend for Container {
     }
 
     fn assess(&self, grant: &Grant) -> Enforcement {
-        let can = Can { enter_networks: doors::can_enter() };
-        // Without an engine or an image nothing is opened, so no wall is missing; `open` says what is.
-        let usable =
-            Engine { seccomp: true, memory: true, swap: true, processes: true, processors: true, ..Engine::default() };
-        match (self.connected(), self.image(grant)) {
-            (Ok(connected), Ok(image)) => {
-                assess::assess(grant.powers(), &connected.engine, &format!("{} ({})", image.name, image.id), can)
-            }
-            (Ok(connected), Err(_)) => assess::assess(grant.powers(), &connected.engine, "that is not there", can),
-            (Err(_), _) => assess::assess(grant.powers(), &usable, "of an engine that is not there", can),
-        }
+        self.walls(grant.powers())
     }
 
     fn plan(&self, grant: &Grant, stacks: &[Stack]) -> std::result::Result<Plan, SetupFailure> {
-        let (_, facts) = self.facts(grant, stacks)?;
+        let (_, facts) = self.facts(grant.powers(), stacks)?;
         let powers = grant.powers();
         // As the engine does where layers can't be laid over files: in copies.
         let blueprint = plan::plan(powers, stacks, &facts).or_else(|error| match error {
@@ -212,7 +227,7 @@ impl Backend for Container {
         mut streams: Streams,
         trace: bool,
     ) -> std::result::Result<Box<dyn Sandbox>, SetupFailure> {
-        let (api, facts) = self.facts(grant, stacks)?;
+        let (api, facts) = self.facts(grant.powers(), stacks)?;
         let blueprint = plan::plan(grant.powers(), stacks, &facts).map_err(SetupFailure::from)?;
         if let (Some(folder), Some(outside)) = (&facts.trust, &mut streams.outside) {
             facts::write_trust(folder, &outside.files()).map_err(SetupFailure::from)?;
@@ -224,7 +239,7 @@ impl Backend for Container {
         let search_path = grant.powers().environment.iter().find_map(own).unwrap_or(facts.image.search_path);
         Ok(Box::new(supervise::Supervised {
             raised,
-            grant: grant.clone(),
+            powers: grant.powers().clone(),
             enforcement: self.assess(grant),
             search_path,
         }))
@@ -272,11 +287,11 @@ impl Images for Container {
         Ok(images::shown(images::import(&self.connected().map_err(trouble)?.api, from, name)?))
     }
 
-    fn from_busybox(&self, name: Option<&str>) -> std::result::Result<ImageShown, Trouble> {
+    fn make_from_busybox(&self, name: Option<&str>) -> std::result::Result<ImageShown, Trouble> {
         Ok(images::shown(images::from_busybox(&self.connected().map_err(trouble)?.api, name)?))
     }
 
-    fn from_debootstrap(
+    fn make_from_debootstrap(
         &self,
         suite: &str,
         include: &[String],

@@ -166,9 +166,9 @@ impl Line {
         self.outs().filter_map(Out::next).min()
     }
 
-    /// Nobody reads what it says any more.
+    /// It says something that nobody reads any more.
     pub fn is_unheard(&self) -> bool {
-        self.outs().all(Out::is_closed)
+        self.outs().any(Out::is_closed)
     }
 
     /// What to wait for: a descriptor, and whether to write to it rather than read.

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant, SystemTime};
 
 use model::{
-    Enforcement, Exit, Finished, Goes, Grant, Held, Inspected, Outcome, Overrun, Sample, SetupFailure, StartFailure,
+    Enforcement, Exit, Finished, Goes, Held, Inspected, Outcome, Overrun, Powers, Sample, SetupFailure, StartFailure,
     Started, Timing, Usage, Wall,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,7 +19,7 @@ use crate::screen::Screen;
 
 pub struct Supervised {
     pub raised: Raised,
-    pub grant: Grant,
+    pub powers: Powers,
     pub enforcement: Enforcement,
     /// Where programs are looked for inside.
     pub search_path: String,
@@ -31,10 +31,11 @@ const GRACE: Duration = Duration::from_secs(5);
 const INSISTENCE: u32 = 3;
 /// What runs shorter is not measured: the engine needs that long for a first number.
 const MEASURED_AFTER: Duration = Duration::from_millis(500);
+const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 struct Watch<'a> {
     raised: Raised,
-    grant: &'a Grant,
+    powers: &'a Powers,
     screen: Option<Screen>,
     deadline: Option<Instant>,
     grace: Option<Instant>,
@@ -47,12 +48,14 @@ struct Watch<'a> {
     lost: bool,
     /// Was told that nobody listens.
     told_unheard: bool,
+    /// When to ask whether a program that says nothing any more has ended.
+    ask_again: Option<Instant>,
 }
 
 impl model::Sandbox for Supervised {
     fn supervise(self: Box<Self>) -> Outcome {
-        let Supervised { raised, grant, enforcement, search_path } = *self;
-        let mut watch = Watch::new(raised, &grant);
+        let Supervised { raised, powers, enforcement, search_path } = *self;
+        let mut watch = Watch::new(raised, &powers);
         let watched = watch.until_the_end();
         let (state, ended) = watch.end();
         let elapsed = watch.raised.started.elapsed();
@@ -138,12 +141,12 @@ fn failed(what: &str, error: &str) -> Outcome {
 }
 
 impl<'a> Watch<'a> {
-    fn new(raised: Raised, grant: &'a Grant) -> Watch<'a> {
+    fn new(raised: Raised, powers: &'a Powers) -> Watch<'a> {
         Watch {
-            deadline: grant.powers().limits.wall_time.map(|time| raised.started + time),
+            deadline: powers.limits.wall_time.map(|time| raised.started + time),
             measure_at: Some(raised.started + MEASURED_AFTER),
             raised,
-            grant,
+            powers,
             screen: None,
             grace: None,
             interrupts: (0, Instant::now()),
@@ -152,6 +155,7 @@ impl<'a> Watch<'a> {
             overrun: None,
             lost: false,
             told_unheard: false,
+            ask_again: None,
         }
     }
 
@@ -189,29 +193,48 @@ impl<'a> Watch<'a> {
             if self.measure()? {
                 return Ok(());
             }
-            let open = self.raised.wait.hear().unwrap_or(false);
-            self.waited = self.raised.wait.last_object();
-            if self.waited.is_some() {
-                return Ok(());
-            }
-            if !open {
-                self.lost = self.raised.api.inspect(&self.raised.id).is_err();
+            if self.has_ended()? {
                 return Ok(());
             }
         }
     }
 
+    /// Whether the payload, or the engine, is no more.
+    fn has_ended(&mut self) -> io::Result<bool> {
+        if let Some(wait) = &mut self.raised.wait {
+            let open = wait.hear().unwrap_or(false);
+            self.waited = wait.last_object();
+            if self.waited.is_none() && !open {
+                self.lost = self.raised.api.inspect(&self.raised.id).is_err();
+            }
+            return Ok(self.waited.is_some() || !open);
+        }
+        // All is said; whether all is done is asked now and then.
+        let Some(exec) = self.raised.exec.as_ref().filter(|_| self.raised.line.ended) else { return Ok(false) };
+        match self.raised.api.exec_state(exec) {
+            Ok(state) if state.running => self.ask_again = Some(Instant::now() + ASK_AGAIN),
+            Ok(state) => {
+                self.waited = Some(Waited { status_code: state.exit_code.unwrap_or(137), error: None });
+                return Ok(true);
+            }
+            Err(_) => {
+                self.lost = true;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn wait_for_something(&self, now: Instant) -> io::Result<()> {
         let raised = &self.raised;
-        let mut list = vec![
-            PollFd::new(&raised.signals, PollFlags::IN),
-            PollFd::from_borrowed_fd(raised.wait.stream().as_fd(), PollFlags::IN),
-        ];
+        let mut list = vec![PollFd::new(&raised.signals, PollFlags::IN)];
+        list.extend(raised.wait.iter().map(|wait| PollFd::from_borrowed_fd(wait.stream().as_fd(), PollFlags::IN)));
         list.extend(raised.stats.iter().map(|stats| PollFd::from_borrowed_fd(stats.stream().as_fd(), PollFlags::IN)));
         let line = raised.line.wanted();
         let flags = |out| if out { PollFlags::OUT } else { PollFlags::IN };
         list.extend(line.iter().map(|(fd, out): &(BorrowedFd<'_>, bool)| PollFd::from_borrowed_fd(*fd, flags(*out))));
-        let next = [self.deadline, self.grace, self.measure_at, raised.line.next()].into_iter().flatten().min();
+        let moments = [self.deadline, self.grace, self.measure_at, self.ask_again, raised.line.next()];
+        let next = moments.into_iter().flatten().min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -238,7 +261,7 @@ impl<'a> Watch<'a> {
         self.usage.system_time = Duration::from_nanos(used.usage_in_kernelmode);
         let memory = told.memory_stats;
         self.usage.peak_memory = self.usage.peak_memory.max(memory.usage).max(memory.max_usage);
-        if self.grant.powers().limits.cpu_time.is_some_and(|limit| processor >= limit) {
+        if self.powers.limits.cpu_time.is_some_and(|limit| processor >= limit) {
             self.overrun = Some(Overrun::CpuTime);
             return Ok(true);
         }
@@ -288,7 +311,7 @@ impl<'a> Watch<'a> {
     /// What was started: only the payload itself is known.
     fn tell_last(&mut self) -> Result<(), model::Trouble> {
         let Some(witness) = &mut self.raised.witness else { return Ok(()) };
-        let command = &self.grant.powers().command;
+        let command = &self.powers.command;
         let arguments = command.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let started = Started {
             at: SystemTime::now() - self.raised.started.elapsed(),
@@ -307,7 +330,7 @@ impl<'a> Watch<'a> {
         if self.overrun.is_some() || !matches!(code, 126 | 127) {
             return None;
         }
-        let command = &self.grant.powers().command;
+        let command = &self.powers.command;
         let program = command.program.to_str()?;
         let candidates: Vec<String> = match program.contains('/') {
             true => vec![command.directory.join(program).to_string_lossy().into_owned()],
@@ -326,7 +349,10 @@ impl<'a> Watch<'a> {
 
     fn resize(&self) -> io::Result<()> {
         match Screen::size() {
-            Some((rows, columns)) => self.raised.api.resize(&self.raised.id, rows, columns).map_err(other),
+            Some((rows, columns)) => match &self.raised.exec {
+                Some(exec) => self.raised.api.resize_exec(exec, rows, columns).map_err(other),
+                None => self.raised.api.resize(&self.raised.id, rows, columns).map_err(other),
+            },
             None => Ok(()),
         }
     }
@@ -360,6 +386,15 @@ impl<'a> Watch<'a> {
     }
 
     fn tell(&self, signal: i32) -> io::Result<()> {
+        if let Some(exec) = &self.raised.exec {
+            // Engines pass signals on to the first process alone, which is not the payload's.
+            let pid = self.raised.api.exec_state(exec).map_err(other)?.pid;
+            // Zero would be all of us.
+            return match if pid > 0 { process::kill(pid, signal) } else { Ok(()) } {
+                Err(error) if error.raw_os_error() != Some(Errno::SRCH.raw_os_error()) => Err(error),
+                _ => Ok(()),
+            };
+        }
         self.raised.api.kill(&self.raised.id, signal).map_err(other)
     }
 }

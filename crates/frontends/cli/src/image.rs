@@ -29,9 +29,9 @@ pub fn image(matches: &ArgMatches, images: Option<&dyn Images>) -> u8 {
                 Some(suite) => {
                     let include: Vec<String> =
                         matches.get_many::<String>("include").into_iter().flatten().cloned().collect();
-                    images.from_debootstrap(&suite, &include, name.as_deref())
+                    images.make_from_debootstrap(&suite, &include, name.as_deref())
                 }
-                None => images.from_busybox(name.as_deref()),
+                None => images.make_from_busybox(name.as_deref()),
             };
             made.map(|image| told(matches, &image))
         }
