@@ -8,7 +8,7 @@ use super::{Built, is_fresh, quietly, stamp, tools};
 use crate::place;
 
 const VERSION: &str = "QuickJS-NG of rquickjs-sys 0.14.0";
-const SOURCES: &[&str] = &["quickjs.c", "libregexp.c", "libunicode.c", "dtoa.c", "quickjs-libc.c"];
+const SOURCES: &[&str] = &["libregexp.c", "libunicode.c", "dtoa.c", "quickjs-libc.c"];
 const FLAGS: &[&str] = &[
     "--target=wasm32-wasi", "-O2", "-w", "-D_GNU_SOURCE", "-D_WASI_EMULATED_PROCESS_CLOCKS", "-D_WASI_EMULATED_SIGNAL",
     "-D_WASI_EMULATED_GETPID",
@@ -18,6 +18,10 @@ const LINKED: &[&str] = &[
     // Its stack lies before all else: one that overflows ends the module, and overwrites nothing.
     "-Wl,-z,stack-size=2097152", "-Wl,--stack-first", "-Wl,--strip-all",
 ];
+
+/// The one thing that is changed: for WASI it does not look how deep its stack is, and a script that calls itself for ever
+/// would end the module instead of getting an error that it can catch.
+const UNLIMITED: &str = "#if defined(__wasi__)\n    rt->stack_limit = 0; /* no limit */\n#else";
 
 pub fn build(work: &Path) -> Result<Built, String> {
     let recipe = place::tree().join("xtask/interpreters/javascript");
@@ -34,7 +38,7 @@ pub fn build(work: &Path) -> Result<Built, String> {
         variables: Vec::new(),
     };
     let tools = tools::version();
-    let flags = FLAGS.join(" ") + &LINKED.join(" ");
+    let flags = FLAGS.join(" ") + &LINKED.join(" ") + UNLIMITED;
     let inputs: [&[u8]; 5] = [&main, &prelude.clone(), &lock, tools.as_bytes(), flags.as_bytes()];
     let done = work.join("javascript.stamp");
     if is_fresh(&done, &inputs) && module.exists() {
@@ -52,9 +56,15 @@ pub fn build(work: &Path) -> Result<Built, String> {
     let bytes: Vec<String> = prelude.iter().map(u8::to_string).collect();
     let header = format!("static const unsigned char PRELUDE[] = {{{}}};\n", bytes.join(","));
     fs::write(work.join("prelude.h"), header).map_err(|error| error.to_string())?;
+    let text = fs::read_to_string(quickjs.join("quickjs.c")).map_err(|error| error.to_string())?;
+    if text.matches(UNLIMITED).count() != 1 {
+        return Err("QuickJS is not as it was: nothing to change in quickjs.c".to_owned());
+    }
+    let own = work.join("quickjs.c");
+    fs::write(&own, text.replace(UNLIMITED, "#if 0\n#else")).map_err(|error| error.to_string())?;
     let mut clang = Command::new("clang");
     clang.args(FLAGS).arg("-I").arg(&quickjs).arg("-I").arg(work).arg("-o").arg(&module).arg(recipe.join("main.c"));
-    clang.args(SOURCES.iter().map(|name| quickjs.join(name))).args(LINKED);
+    clang.arg(&own).args(SOURCES.iter().map(|name| quickjs.join(name))).args(LINKED);
     quietly(&mut clang)?;
     stamp(&done, &inputs)?;
     Ok(built)
