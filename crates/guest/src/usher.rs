@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::Mode;
 use rustix::io::{Errno, FdFlags};
+use sys::filter::Program;
 use sys::identity::{self, Mapping};
 use sys::limits::{self, Limit};
 use sys::process::{self, Alone, Namespaces, Strings};
-use sys::filter::Program;
 use sys::{capabilities, seccomp, signals};
 
 use crate::trial::Trial;
@@ -30,10 +30,7 @@ pub const GO: RawFd = 5;
 
 /// What went wrong before the payload was started, by number of `Report::Failed`.
 pub const STEPS: [&str; 5] = [
-    "read its orders",
-    "become the payload's user",
-    "drop all capabilities",
-    "lower limits",
+    "read its orders", "become the payload's user", "drop all capabilities", "lower limits",
     "install the list of calls",
 ];
 const READ: u32 = 0;
@@ -400,9 +397,20 @@ mod tests {
     fn half_an_order_is_none() {
         let word = |text: &str| CString::new(text).unwrap_or_default();
         let errand = Errand {
-            user: 1000, group: 1000, umask: 0o22, terminal: false, closed: true, processes: 4, open_files: 64, largest_file: 1,
-            cpu_seconds: None, program: word("/bin/sh"), directory: word("/"), arguments: vec![word("sh"), word("")],
-            environment: vec![word("A=b")], filter: vec![1, 2, 3],
+            user: 1000,
+            group: 1000,
+            umask: 0o22,
+            terminal: false,
+            closed: true,
+            processes: 4,
+            open_files: 64,
+            largest_file: 1,
+            cpu_seconds: None,
+            program: word("/bin/sh"),
+            directory: word("/"),
+            arguments: vec![word("sh"), word("")],
+            environment: vec![word("A=b")],
+            filter: vec![1, 2, 3],
         };
         let whole = errand.encode();
         assert!((0..whole.len()).all(|end| Errand::decode(&whole[..end]).is_none()));

@@ -26,7 +26,9 @@ fn behind_gvisor(root: bool, arguments: &Arguments) -> impl Iterator<Item = Tria
     let wanted = arguments.list || arguments.filter.as_ref().is_none_or(|filter| filter.contains("gvisor"));
     let there = wanted && Contestant::Gvisor.version().is_some();
     if wanted && !there {
-        eprintln!("skipped: attacks on the gvisor backend, because there is no runsc that it can use (`belljar doctor`)");
+        eprintln!(
+            "skipped: attacks on the gvisor backend, because there is no runsc that it can use (`belljar doctor`)"
+        );
     }
     let tried = escapes::all().filter(|attack| escapes::not_on_a_kernel_of_its_own(attack).is_none());
     tried.flat_map(|attack| [Who::Root, Who::Ordinary].map(|who| (attack, who))).map(move |(attack, who)| {

@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use belljar_testkit::Who;
 use belljar_testkit::contestant::Contestant;
 use belljar_testkit::project::{Project, Said};
 use belljar_testkit::twice::{self, Check};
-use belljar_testkit::Who;
 use libtest_mimic::{Arguments, Trial};
 
 const ALL: &[(&str, Check)] = &[
@@ -70,7 +70,13 @@ fn other_kernel(who: Who) -> Result<(), String> {
         true => {}
         false => return Err(format!("{said:?}")),
     }
-    shell(&project, &[], "grep -E '^(CapPrm|CapEff|CapBnd)' /proc/self/status | cut -f2 | sort -u", 0, "0000000000000000\n")?;
+    shell(
+        &project,
+        &[],
+        "grep -E '^(CapPrm|CapEff|CapBnd)' /proc/self/status | cut -f2 | sort -u",
+        0,
+        "0000000000000000\n",
+    )?;
     shell(&project, &[], "test $(id -u) != 0 && echo ordinary", 0, "ordinary\n").map(drop)
 }
 
@@ -151,7 +157,13 @@ fn files(who: Who) -> Result<(), String> {
     told(project.put("part/file", "fixed\n"))?;
     let flags = ["--hide", "open/secret", "--read", "part"];
     shell(&project, &flags, "cat open/file open/secret part/file", 0, "shown\nfixed\n")?;
-    shell(&project, &flags, "echo x > part/file || echo refused; mv part elsewhere || echo stays", 0, "refused\nstays\n")?;
+    shell(
+        &project,
+        &flags,
+        "echo x > part/file || echo refused; mv part elsewhere || echo stays",
+        0,
+        "refused\nstays\n",
+    )?;
     shell(&project, &[], "touch /usr/x || touch /etc/x || touch /x || echo refused", 0, "refused\n")?;
     shell(&project, &[], "echo x > /tmp/x && cat /tmp/x; ls -A /srv /mnt 2>/dev/null", 2, "x\n").map(drop)
 }
@@ -267,7 +279,9 @@ fn no_network(who: Who) -> Result<(), String> {
     let listener = told(std::net::TcpListener::bind("0.0.0.0:0"))?;
     told(listener.set_nonblocking(true))?;
     let port = told(listener.local_addr())?.port();
-    let line = format!("import socket\ntry:\n socket.create_connection(('127.0.0.1', {port}), 2)\n print('through')\nexcept OSError:\n print('refused')");
+    let line = format!(
+        "import socket\ntry:\n socket.create_connection(('127.0.0.1', {port}), 2)\n print('through')\nexcept OSError:\n print('refused')"
+    );
     expect(run(&project, &[], &["/usr/bin/python3", "-c", &line])?, 0, "refused\n")?;
     match listener.accept() {
         Err(_) => Ok(()),

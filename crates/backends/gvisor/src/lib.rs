@@ -46,7 +46,8 @@ impl Gvisor {
     fn carrier(&self, grant: &Grant, runsc: &Runsc, numbers: bundle::Numbers) -> Result<Carrier, SetupFailure> {
         let powers = grant.powers();
         // Free of links already: the kernel says it.
-        let usher = std::env::current_exe().map_err(|error| failure(&format!("cannot find belljar itself: {error}")))?;
+        let usher =
+            std::env::current_exe().map_err(|error| failure(&format!("cannot find belljar itself: {error}")))?;
         Ok(Carrier {
             backend: NAME,
             program: runsc.program.clone(),
@@ -65,7 +66,8 @@ impl Gvisor {
         trace: bool,
     ) -> Result<(Supervised, Reins), SetupFailure> {
         let runsc = Runsc::find().map_err(|missing| not_there(&missing))?;
-        let (reins, gifts, (report, tell)) = Reins::make().map_err(|error| failure(&format!("cannot begin: {error}")))?;
+        let (reins, gifts, (report, tell)) =
+            Reins::make().map_err(|error| failure(&format!("cannot begin: {error}")))?;
         let [told, orders, go] = &gifts;
         let numbers = bundle::Numbers { report: told.as_raw_fd(), orders: orders.as_raw_fd(), go: go.as_raw_fd() };
         let carrier = self.carrier(grant, &runsc, numbers)?;

@@ -24,7 +24,10 @@ pub enum Missing {
     /// That one, which was named.
     NotThere(PathBuf),
     Silent(PathBuf, String),
-    TooOld { program: PathBuf, version: String },
+    TooOld {
+        program: PathBuf,
+        version: String,
+    },
 }
 
 impl fmt::Display for Missing {

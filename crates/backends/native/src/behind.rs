@@ -100,10 +100,15 @@ impl Behind {
             Some(Report::Failed { step, errno }) => {
                 let step = usher::STEPS.get(step as usize).copied().unwrap_or("do something");
                 let error = io::Error::from_raw_os_error(errno);
-                failure(Some(Wall::User), format!("inside, `{backend}` could not {step}: {error}"), "see `belljar doctor`")
+                failure(
+                    Some(Wall::User),
+                    format!("inside, `{backend}` could not {step}: {error}"),
+                    "see `belljar doctor`",
+                )
             }
             Some(_) => {
-                let message = format!("inside `{backend}`, a wall does not stand: something was possible that must not be");
+                let message =
+                    format!("inside `{backend}`, a wall does not stand: something was possible that must not be");
                 failure(Some(Wall::Privileges), message, "please report this")
             }
             None if !self.carried() || self.ready || short => None,

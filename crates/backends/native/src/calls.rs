@@ -449,8 +449,7 @@ pub fn rules(options: Options) -> Rules {
         options_of_prctl.extend(CARRIERS_PRCTL);
         options_of_prctl.sort_unstable();
     }
-    let prctl =
-        Look { half: Half::Low(0), mask: u32::MAX, arms: vec![(options_of_prctl, ALLOW)], otherwise: REFUSE };
+    let prctl = Look { half: Half::Low(0), mask: u32::MAX, arms: vec![(options_of_prctl, ALLOW)], otherwise: REFUSE };
     set(Call::prctl, Rule::Look(Box::new(prctl)));
     set(Call::personality, Rule::look(0, vec![(ALLOWED_PERSONALITIES.to_vec(), ALLOW)], REFUSE));
 

@@ -180,10 +180,7 @@ fn full(
     // A carrier is root there, of nothing: what it mounts and makes is its own, and all that was made so far is not.
     let (user, group) = if carrier.is_some() { (0, 0) } else { inner };
     steps.extend([
-        Step::EnterUser {
-            user: Mapping { inside: user, outside: 0 },
-            group: Mapping { inside: group, outside: 0 },
-        },
+        Step::EnterUser { user: Mapping { inside: user, outside: 0 }, group: Mapping { inside: group, outside: 0 } },
         Step::NewSession,
         Step::NewKeyring,
     ]);

@@ -12,6 +12,7 @@ mod clients_programs;
 mod clients_raw;
 #[path = "../policy/desk.rs"]
 mod desk;
+mod gvisor;
 mod held;
 mod needing;
 mod outside;
@@ -27,8 +28,14 @@ fn main() {
         [clients::ALL, held::ALL, outside::ALL, secret::ALL, attacks::ALL, attacks_secret::ALL, attacks_load::ALL]
             .concat();
     let mut trials: Vec<Trial> = all.into_iter().flat_map(|(name, check)| twice::trials(name, check)).collect();
-    let needing =
-        [clients_fetch::ALL, clients_git::ALL, clients_packages::ALL, clients_programs::ALL, clients_raw::ALL];
+    let needing = [
+        clients_fetch::ALL,
+        clients_git::ALL,
+        clients_packages::ALL,
+        clients_programs::ALL,
+        clients_raw::ALL,
+        gvisor::ALL,
+    ];
     trials.extend(needing.concat().into_iter().flat_map(needing::trials));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
