@@ -41,6 +41,7 @@ cargo xtask TASK
       --markdown       print the tables as the README shows them
   bench policy         measure verdicts, loading of policies, and what they add to a start; --quick, --runs, --markdown
   bench scan           measure the scanner beside bandit and semgrep, and what the release gate costs; the same flags
+  bench backends       measure each backend beside what it is built on, cold and warm; the same flags
   bench ledger         measure what the record costs a run, and how fast it is written, searched and verified (10 million
                        entries, 4 GB for a while); the same flags
 
@@ -94,6 +95,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["bench", "workspace", flags @ ..] => bench::workspace::workspace(flags),
         ["bench", "policy", flags @ ..] => bench::policy::policy(flags),
         ["bench", "ledger", flags @ ..] => bench::ledger::ledger(flags),
+        ["bench", "backends", flags @ ..] => bench::backends::backends(flags),
         ["bench", "scan", flags @ ..] => bench::scan::scan(flags),
         _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
     }

@@ -3,8 +3,10 @@
 //! `bench policy` measures verdicts, loading, and what a policy adds to a start.
 //! `bench scan` measures the scanner beside its peers, and what the release gate costs.
 //! `bench ledger` measures the record: what it costs a run, writing, searching, verifying.
+//! `bench backends` measures each backend beside what it is built on.
 //! They measure and report; a threshold that is not met is said, not failed.
 
+pub mod backends;
 mod field;
 mod inside;
 mod jobs;

@@ -184,9 +184,8 @@ fn full(
         Step::NewSession,
         Step::NewKeyring,
     ]);
-    match carrier {
-        None => steps.push(Step::DropCapabilities { bounding: true }),
-        Some(_) => {}
+    if carrier.is_none() {
+        steps.push(Step::DropCapabilities { bounding: true });
     }
     steps.push(Step::ForbidNewPrivileges);
     match carrier {
