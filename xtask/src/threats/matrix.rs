@@ -287,16 +287,6 @@ mod tests {
     }
 
     #[test]
-    fn zzz_write() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../THREATS.md");
-        let document = std::fs::read_to_string(path).unwrap();
-        let mut fresh = Matrix::of(testkit::escapes::all().collect());
-        fresh.keep_peers(&Matrix::parse(between_markers(&document).unwrap()));
-        fresh.demand();
-        std::fs::write(path, replace(&document, &fresh.to_text()).unwrap()).unwrap();
-    }
-
-    #[test]
     fn no_two_attacks_share_a_sentence() {
         let mut sentences: Vec<_> = testkit::escapes::all().map(|attack| attack.about).collect();
         let all = sentences.len();
