@@ -92,6 +92,7 @@ const NEEDS: &[Need] = &[
         // Not in everybody's PATH.
         ["mkfs.xfs", "mkfs.btrfs"].iter().all(|name| has(name) || Path::new("/usr/sbin").join(name).exists())
     }),
+    made("runsc with systrap", "all tests of the gvisor backend", Importance::Welcome, has_runsc, install_runsc),
     made("the ordinary user belljar-test", "escapes as an ordinary user", Importance::Must, test_user_exists, || {
         run(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", TEST_USER]))
     }),
@@ -312,6 +313,48 @@ fn virtual_environment(name: &str, packages: &[&str]) -> Result<(), String> {
 }
 
 /// Unpacked, not installed: this machine is to start as before, with the busybox that it had.
+/// One that belljar can use, as it sees it: Debian 12's own has another platform.
+fn has_runsc() -> bool {
+    let said = place::said(Command::new("runsc").arg("--version")).unwrap_or_default();
+    let digits = said.lines().next().unwrap_or_default().split(|letter: char| !letter.is_ascii_digit());
+    let released: Option<u32> = digits.filter(|digits| digits.len() == 8).find_map(|digits| digits.parse().ok());
+    released.is_some_and(|released| released >= 2024_07_29)
+}
+
+/// From the lists at hand if they have a new one; else from bookworm-backports, which need not be among them: lists of its
+/// own, so that nothing else of this machine's is ever taken from there.
+fn install_runsc() -> Result<(), String> {
+    update_lists()?;
+    let policy = place::said(Command::new("apt-cache").args(["policy", "runsc"])).unwrap_or_default();
+    let candidate = policy.lines().find_map(|line| line.trim().strip_prefix("Candidate: ")).unwrap_or_default();
+    if !candidate.is_empty() && !candidate.contains("2022") && candidate != "(none)" {
+        return packages(vec!["runsc"]);
+    }
+    let folder = peers_folder().join("backports");
+    let complain = |error: std::io::Error| format!("{}: {error}", folder.display());
+    for part in ["lists/partial", "cache/archives/partial"] {
+        std::fs::create_dir_all(folder.join(part)).map_err(complain)?;
+    }
+    let list = folder.join("sources.list");
+    let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
+    let source = format!("deb [signed-by={keys}] http://deb.debian.org/debian bookworm-backports main\n");
+    std::fs::write(&list, source).map_err(complain)?;
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.current_dir(&folder).arg("-o").arg(format!("Dir::Etc::SourceList={}", list.display()));
+        command.args(["-o", "Dir::Etc::SourceParts=/dev/null", "-o", "APT::Sandbox::User=root"]);
+        command.arg("-o").arg(format!("Dir::State::Lists={}", folder.join("lists").display()));
+        command.arg("-o").arg(format!("Dir::Cache={}", folder.join("cache").display()));
+        run(command.args(words))
+    };
+    apt(&["update", "--quiet"])?;
+    apt(&["download", "runsc"])?;
+    let files = std::fs::read_dir(&folder).map_err(complain)?.flatten().map(|entry| entry.path());
+    let package = files.filter(|path| path.extension().is_some_and(|extension| extension == "deb")).max();
+    let package = package.ok_or("bookworm-backports has no package `runsc`")?;
+    run(Command::new("dpkg").arg("--install").arg(package))
+}
+
 fn guest_parts() -> Result<(), String> {
     match has(guest::MACHINE) {
         true => update_lists()?,

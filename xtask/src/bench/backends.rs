@@ -1,6 +1,7 @@
 //! `cargo xtask bench backends`: each kind of isolation, beside what it is made of. A new one is a line in the list.
 
 mod container;
+mod gvisor;
 mod wasm;
 
 use super::field::Field;
@@ -15,7 +16,7 @@ pub struct Amounts {
 }
 
 type Section = fn(&Field, &Amounts, &mut Samples) -> Result<Vec<Table>, String>;
-const SECTIONS: &[Section] = &[wasm::measure, container::measure];
+const SECTIONS: &[Section] = &[wasm::measure, gvisor::measure, container::measure];
 
 pub fn backends(flags: &[&str]) -> Result<(), String> {
     let Wish { quick, markdown, runs } = Wish::read("backends", flags)?;

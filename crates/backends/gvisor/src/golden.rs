@@ -63,7 +63,7 @@ fn without_a_network() {
 fn through_the_gate_and_with_a_terminal() {
     let mut powers = powers();
     powers.command.terminal = true;
-    powers.network = Network::Gated(Gated { reads: false, loopback: Vec::new() });
+    powers.network = Network::Gated(Gated::default());
     insta::assert_snapshot!(text(&powers));
 }
 

@@ -702,7 +702,7 @@ mod tests {
             .filter(|call| carrier.get(number(*call)) != payload.get(number(*call)))
             .map(|call| call.name())
             .collect();
-        assert_eq!(more, ["clone", "prctl", "pivot_root", "chroot", "mount", "umount2"]);
+        assert_eq!(more, ["clone", "pivot_root", "prctl", "chroot", "mount", "umount2"]);
     }
 
     #[test]

@@ -184,9 +184,8 @@ fn full(
         Step::NewSession,
         Step::NewKeyring,
     ]);
-    match carrier {
-        None => steps.push(Step::DropCapabilities { bounding: true }),
-        Some(_) => {}
+    if carrier.is_none() {
+        steps.push(Step::DropCapabilities { bounding: true });
     }
     steps.push(Step::ForbidNewPrivileges);
     match carrier {
@@ -223,12 +222,13 @@ fn full(
         (Wall::Files, Trial::MakeFolder),
         (Wall::Processes, Trial::SeeParent),
         (Wall::Network, if gated { Trial::ReachPastGate } else { Trial::ReachOut }),
+        (Wall::Privileges, Trial::HoldPower),
         (Wall::Terminal, Trial::OpenTerminal),
+        (Wall::OpenFiles, Trial::OpenMore { than: limits.open_files }),
     ];
-    // Behind a carrier, these are the payload's and not the carrier's: they are tried in there.
-    if carrier.is_none() {
-        trials.push((Wall::Privileges, Trial::HoldPower));
-        trials.push((Wall::OpenFiles, Trial::OpenMore { than: limits.open_files }));
+    if carrier.is_some() {
+        // The payload's and not the carrier's: they are tried behind it.
+        trials.retain(|(wall, _)| !matches!(wall, Wall::Privileges | Wall::OpenFiles));
     }
     Ok(Blueprint { namespaces, maps, trees, ceiling, processors, steps, trials })
 }

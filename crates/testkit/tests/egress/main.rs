@@ -16,6 +16,7 @@ mod clients_raw;
 #[path = "../policy/desk.rs"]
 mod desk;
 mod forwarded;
+mod gvisor;
 mod held;
 mod namespace;
 mod needing;
@@ -53,6 +54,7 @@ fn main() {
         clients_programs::ALL,
         clients_raw::ALL,
         attacks_tls::NEEDING,
+        gvisor::ALL,
     ];
     trials.extend(needing.concat().into_iter().flat_map(needing::trials));
     trials.extend(attacks_names::trials());
