@@ -42,6 +42,8 @@ pub enum Contestant {
     /// No sandbox at all: the control.
     Bare,
     Belljar,
+    /// The same with a container engine, where `BELLJAR_ENGINE` says where it is and has an image for attackers.
+    Container,
     Bubblewrap,
     Srt,
     Codex,
@@ -54,6 +56,7 @@ impl Contestant {
         match self {
             Contestant::Bare => "no sandbox",
             Contestant::Belljar => "belljar",
+            Contestant::Container => "belljar, container",
             Contestant::Bubblewrap => "bubblewrap",
             Contestant::Srt => "srt",
             Contestant::Codex => "codex",
@@ -65,6 +68,10 @@ impl Contestant {
         let program = match self {
             Contestant::Bare => return Some(String::new()),
             Contestant::Belljar => belljar(),
+            Contestant::Container => {
+                std::env::var_os(crate::engine::VARIABLE)?;
+                belljar()
+            }
             Contestant::Bubblewrap => "bwrap".into(),
             Contestant::Srt => peer("srt"),
             Contestant::Codex => peer("codex"),
@@ -87,6 +94,16 @@ impl Contestant {
                 let mut command = Command::new(belljar());
                 command.args(["run", "-q", "--write"]).arg(workspace).arg("--result-file").arg(result);
                 command.args(flags).arg("--");
+                command
+            }
+            Contestant::Container => {
+                let host = std::env::var_os(crate::engine::VARIABLE).unwrap_or_default();
+                let mut setting = OsString::from("DOCKER_HOST=");
+                setting.push(host);
+                // What runs it clears the environment.
+                let mut command = Command::new("/usr/bin/env");
+                command.arg(setting).arg(belljar()).args(["run", "-q", "--image", crate::engine::ATTACKERS, "--write"]);
+                command.arg(workspace).arg("--result-file").arg(result).args(flags).arg("--");
                 command
             }
             // As its own documentation and its users do it: the whole root read-only, one folder writable.
