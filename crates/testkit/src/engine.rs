@@ -162,6 +162,11 @@ impl Engine {
                 unsafe { libc::kill(pid as i32, libc::SIGKILL) };
             }
         }
+        // One that is not waited for yet would be taken for one that lives.
+        let number = self.folder.join("exec/containerd/containerd.pid");
+        if number.exists() {
+            fs::remove_file(number).map_err(|error| error.to_string())?;
+        }
         self.process = begin(&self.folder).map_err(|error| format!("cannot start dockerd: {error}"))?;
         self.wait_until_it_answers()
     }
