@@ -44,6 +44,8 @@ pub enum Contestant {
     Belljar,
     /// The same with a kernel of its own.
     Gvisor,
+    /// The same with a container engine, where `BELLJAR_ENGINE` says where it is and has an image for attackers.
+    Container,
     Bubblewrap,
     Srt,
     Codex,
@@ -57,6 +59,7 @@ impl Contestant {
             Contestant::Bare => "no sandbox",
             Contestant::Belljar => "belljar",
             Contestant::Gvisor => "belljar gvisor",
+            Contestant::Container => "belljar container",
             Contestant::Bubblewrap => "bubblewrap",
             Contestant::Srt => "srt",
             Contestant::Codex => "codex",
@@ -69,6 +72,10 @@ impl Contestant {
             Contestant::Bare => return Some(String::new()),
             Contestant::Belljar => belljar(),
             Contestant::Gvisor => return runsc_version(),
+            Contestant::Container => {
+                std::env::var_os(crate::engine::VARIABLE)?;
+                belljar()
+            }
             Contestant::Bubblewrap => "bwrap".into(),
             Contestant::Srt => peer("srt"),
             Contestant::Codex => peer("codex"),
@@ -95,6 +102,16 @@ impl Contestant {
                 }
                 command.args(["-q", "--write"]).arg(workspace).arg("--result-file").arg(result);
                 command.args(flags).arg("--");
+                command
+            }
+            Contestant::Container => {
+                let host = std::env::var_os(crate::engine::VARIABLE).unwrap_or_default();
+                let mut setting = OsString::from("DOCKER_HOST=");
+                setting.push(host);
+                // What runs it clears the environment.
+                let mut command = Command::new("/usr/bin/env");
+                command.arg(setting).arg(belljar()).args(["run", "-q", "--image", crate::engine::ATTACKERS, "--write"]);
+                command.arg(workspace).arg("--result-file").arg(result).args(flags).arg("--");
                 command
             }
             // As its own documentation and its users do it: the whole root read-only, one folder writable.

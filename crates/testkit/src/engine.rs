@@ -12,6 +12,11 @@ use crate::contestant::TEST_USER;
 /// It takes two seconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Names the engine that attacks are tried with.
+pub const VARIABLE: &str = "BELLJAR_ENGINE";
+/// An image with what attackers need.
+pub const ATTACKERS: &str = "belljar/attackers";
+
 pub struct Engine {
     folder: PathBuf,
     process: Child,
@@ -107,6 +112,40 @@ impl Engine {
         }
     }
 
+    /// Makes the image that attackers run in: the host's busybox, and the libraries that the attacker's program needs.
+    pub fn make_attackers(&self, attacker: &Path) -> Result<(), String> {
+        let root = self.folder.join("attackers");
+        let make = || -> io::Result<()> {
+            for folder in ["bin", "usr/bin", "etc", "tmp", "srv", "root", "home", "var/tmp", "run"] {
+                fs::create_dir_all(root.join(folder))?;
+            }
+            fs::copy("/bin/busybox", root.join("bin/busybox"))?;
+            let applets = Command::new("/bin/busybox").arg("--list").output()?;
+            for applet in String::from_utf8_lossy(&applets.stdout).lines().filter(|name| *name != "busybox") {
+                std::os::unix::fs::symlink("busybox", root.join("bin").join(applet))?;
+            }
+            std::os::unix::fs::symlink("/bin/env", root.join("usr/bin/env"))?;
+            fs::write(root.join("etc/passwd"), "root:x:0:0::/root:/bin/sh\n")?;
+            let libraries = Command::new("ldd").arg(attacker).output()?;
+            for word in
+                String::from_utf8_lossy(&libraries.stdout).split_whitespace().filter(|word| word.starts_with('/'))
+            {
+                let to = root.join(word.trim_start_matches('/'));
+                fs::create_dir_all(to.parent().unwrap_or(&root))?;
+                fs::copy(word, to)?;
+            }
+            Ok(())
+        };
+        make().map_err(|error| format!("cannot make a root for attackers: {error}"))?;
+        let mut command = Command::new(crate::contestant::belljar());
+        command.args(["image", "import"]).arg(&root).args(["--name", ATTACKERS]).env("DOCKER_HOST", self.host());
+        let said = command.output().map_err(|error| error.to_string())?;
+        match said.status.success() {
+            true => Ok(()),
+            false => Err(format!("cannot import it: {}", String::from_utf8_lossy(&said.stderr))),
+        }
+    }
+
     /// Ends the engine without a word, and leaves what it ran.
     pub fn kill(&mut self) -> io::Result<()> {
         self.process.kill()?;
@@ -122,6 +161,11 @@ impl Engine {
                 // SAFETY: takes integers; started by our engine, with our folder in its words.
                 unsafe { libc::kill(pid as i32, libc::SIGKILL) };
             }
+        }
+        // One that is not waited for yet would be taken for one that lives.
+        let number = self.folder.join("exec/containerd/containerd.pid");
+        if number.exists() {
+            fs::remove_file(number).map_err(|error| error.to_string())?;
         }
         self.process = begin(&self.folder).map_err(|error| format!("cannot start dockerd: {error}"))?;
         self.wait_until_it_answers()

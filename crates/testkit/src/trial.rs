@@ -51,8 +51,8 @@ fn attempt(attack: &Attack, contestant: Contestant, who: Who) -> io::Result<Verd
     let at_the_door = run.result["outcome"] == "refused" || wrong_usage;
     let refused = at_the_door && escapes::REFUSED_AT_THE_DOOR.contains(&attack.id);
     let tried = refused || field.workspace.join(TRIED).exists();
-    // Peers may end a program for a forbidden call rather than refuse it: the wall held.
-    let peer = Contestant::PEERS.contains(&contestant);
+    // Peers and engines may end a program for a forbidden call rather than refuse it: the wall held.
+    let peer = Contestant::PEERS.contains(&contestant) || contestant == Contestant::Container;
     Ok(match verdict {
         Verdict::Held if !tried && peer && ended_by_filter(&run) => Verdict::Held,
         Verdict::Held if !tried => Verdict::Unclear(format!(

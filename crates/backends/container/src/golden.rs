@@ -301,16 +301,24 @@ proptest! {
         prop_assert!(told["Image"].as_str().is_some_and(|image| image.starts_with("sha256:")));
         for mount in host["Mounts"].as_array().into_iter().flatten() {
             let target = mount["Target"].as_str().unwrap_or_default();
+            // Or a folder within one that is written to, which is held in its place.
             let granted = powers.files.places.iter().find(|place| {
-                place.path.to_str() == Some(target) && matches!(place.origin, Origin::Workspace | Origin::Asked)
+                place.path != std::path::Path::new(target)
+                    && place.access == Access::Write
+                    && model::paths::is_within(std::path::Path::new(target), &place.path)
+                    && matches!(place.origin, Origin::Workspace | Origin::Asked)
             });
+            let granted = granted.or_else(|| powers.files.places.iter().find(|place| {
+                place.path.to_str() == Some(target) && matches!(place.origin, Origin::Workspace | Origin::Asked)
+            }));
             prop_assert!(granted.is_some(), "{} was not granted", target);
             prop_assert!(!["/var/run/docker.sock", "/var/run", "/", "/sys", "/dev/mem"].contains(&target), "{}", target);
             match mount["Type"].as_str() {
                 Some("bind") => {
                     prop_assert_eq!(&mount["Source"], &mount["Target"]);
                     prop_assert_eq!(&mount["BindOptions"], &serde_json::json!({"Propagation": "rprivate", "NonRecursive": true}));
-                    let writable = powers.files.places.iter().any(|place| place.path.to_str() == Some(target) && place.access == Access::Write);
+                    let within = |place: &Place| model::paths::is_within(std::path::Path::new(target), &place.path);
+                    let writable = powers.files.places.iter().any(|place| within(place) && place.access == Access::Write);
                     prop_assert!(writable || mount["ReadOnly"] == true);
                 }
                 Some("volume") => prop_assert!(mount["Source"].as_str().is_some_and(|name| name.starts_with("belljar-0123456789abcdef-"))),

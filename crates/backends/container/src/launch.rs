@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use model::{Outside, Powers, Streams, Wall, Witness};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use sys::signals::Mask;
 
 use crate::api::{Api, Pending};
 use crate::configuration::{Configuration, Network};
@@ -74,36 +75,48 @@ pub fn launch(
 ) -> Result<Raised> {
     let clock = Clock::new(trace);
     let failed = |source| Unusable::Failed { what: "read signals".to_owned(), source };
-    let (charge, keeper) = guarded(api, blueprint, facts)?;
+    let Guarded { charge, keeper, before } = guarded(api, blueprint, facts)?;
     let raised = sys::signals::descriptor()
         .map_err(failed)
         .and_then(|signals| raise(api, blueprint, powers, facts, streams, clock, (signals, &charge)));
     match raised {
         Ok(raised) => Ok(Raised { keeper: Some(keeper), ..raised }),
-        Err(error) => Err(undone(api, &charge, keeper, error)),
+        Err(error) => Err(undone(api, Guarded { charge, keeper, before }, error)),
     }
 }
 
-/// Somebody who removes all that is made from here on, whatever becomes of us.
-pub fn guarded(api: &Api, blueprint: &Blueprint, facts: &Facts) -> Result<(Charge, Keeper)> {
+/// What is made, and somebody who removes all of it, whatever becomes of us.
+pub struct Guarded {
+    pub charge: Charge,
+    pub keeper: Keeper,
+    /// Which signals were blocked before all were.
+    before: Mask,
+}
+
+pub fn guarded(api: &Api, blueprint: &Blueprint, facts: &Facts) -> Result<Guarded> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |source: io::Error| Unusable::Failed { what, source }
     };
     // From here on a signal waits until somebody reads it: none ends us between making something and knowing of it.
-    sys::signals::block_all().map_err(failed("block signals"))?;
+    let before = sys::signals::block_all().map_err(failed("block signals"))?;
     let charge = charge(blueprint, facts);
     let keeper = Keeper::start(api, &charge).map_err(failed("start somebody who cleans up"))?;
-    Ok((charge, keeper))
+    Ok(Guarded { charge, keeper, before })
 }
 
 /// Removes what was made before something went wrong.
-pub fn undone(api: &Api, charge: &Charge, keeper: Keeper, error: Unusable) -> Unusable {
+pub fn undone(api: &Api, guarded: Guarded, error: Unusable) -> Unusable {
+    let Guarded { charge, keeper, before } = guarded;
     // Where it can't be removed, the keeper tries once more: it hears of our end and of nothing else.
     if charge.remove(api).is_ok()
         && let Err(source) = keeper.dismiss()
     {
         return Unusable::Failed { what: "dismiss who cleans up".to_owned(), source };
+    }
+    // What comes next, such as copying a workspace, can be interrupted again.
+    if let Err(source) = sys::signals::restore(&before) {
+        return Unusable::Failed { what: "unblock signals".to_owned(), source };
     }
     error
 }

@@ -247,7 +247,8 @@ impl Backend for Container {
 
     fn diagnose(&self) -> BackendReport {
         let connected = self.connected().map(|connected| (&connected.api, &connected.engine));
-        diagnose::diagnose(connected, Enforcement::default())
+        let walls = if connected.is_ok() { self.walls(&pool::trivial()) } else { Enforcement::default() };
+        diagnose::diagnose(connected, walls)
     }
 
     fn images(&self) -> Option<&dyn Images> {

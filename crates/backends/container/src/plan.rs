@@ -1,6 +1,6 @@
 //! Grant → what the engine is told. Pure: the same grant, layers and facts give the same configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -30,9 +30,11 @@ pub struct Blueprint {
 
 /// What programs may find out of the machine through these is nothing that they need.
 const MASKED: &[&str] = &[
-    "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/keys",
-    "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/firmware",
-    "/sys/devices/virtual/powercap", "/sys/devices/system/cpu/cpu0/thermal_throttle",
+    "/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/keys",
+    "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/sys/kernel/random/boot_id", "/proc/timer_list",
+    "/proc/timer_stats", "/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices/pci0000:00",
+    "/sys/devices/platform", "/sys/devices/virtual", "/sys/firmware", "/sys/fs", "/sys/hypervisor", "/sys/kernel",
+    "/sys/module", "/sys/power",
 ];
 const READ_ONLY: &[&str] = &["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
@@ -190,6 +192,7 @@ fn mounts(files: &Files, stacks: &[Stack], facts: &Facts, user: User) -> Result<
             }
         }
     }
+    mounts.extend(pins(files)?);
     // Of the gate's, where requests are read on their way: files of ours, in a folder of ours.
     for (inside, at) in [(AUTHORITIES, AUTHORITIES), (JAVA_AUTHORITIES, JAVA_AUTHORITIES), (AUTHORITIES, BUNDLE)] {
         if let Some(folder) = &facts.trust {
@@ -198,6 +201,25 @@ fn mounts(files: &Files, stacks: &[Stack], facts: &Facts, user: User) -> Result<
         }
     }
     Ok((mounts, volumes, handed_over))
+}
+
+/// Folders around what is hidden or only to be read, within what is written to directly: as mounts of their own they can't be
+/// renamed, else the host would have it under another name afterwards.
+fn pins(files: &Files) -> Result<Vec<Mount>> {
+    let granted = |place: &&Place| matches!(place.origin, Origin::Workspace | Origin::Asked);
+    let written = files.places.iter().filter(granted).filter(|place| place.access == Access::Write && place.folder);
+    let read = files.places.iter().filter(granted).filter(|place| place.access == Access::Read);
+    let guarded: Vec<&Path> =
+        files.hidden.iter().map(|(path, _)| path.as_path()).chain(read.map(|place| place.path.as_path())).collect();
+    let mut folders = BTreeSet::new();
+    for place in written {
+        for path in guarded.iter().filter(|path| is_within(path, &place.path)) {
+            let around = path.ancestors().skip(1).take_while(|folder| *folder != place.path);
+            folders.extend(around.filter(|folder| is_within(folder, &place.path)));
+        }
+    }
+    folders.retain(|folder| !files.places.iter().any(|place| place.path == *folder));
+    folders.into_iter().map(|folder| Ok(Mount::bind(text(folder)?, text(folder)?, false))).collect()
 }
 
 fn check(place: &Place, facts: &Facts) -> Result<()> {

@@ -7,8 +7,7 @@ use model::{Grant, Network, Outcome, Powers, Sandbox, SetupFailure, Stack, Strea
 use serde::Serialize;
 
 use crate::configuration::{Configuration, User, Yes};
-use crate::keeper::{Charge, Keeper};
-use crate::launch::{Clock, Raised};
+use crate::launch::{Clock, Guarded, Raised};
 use crate::plan::{self, Blueprint};
 use crate::supervise::Supervised;
 use crate::trouble::Unusable;
@@ -18,8 +17,7 @@ use crate::{Container, launch, proof};
 pub struct Warm {
     id: String,
     blueprint: Blueprint,
-    charge: Charge,
-    keeper: Keeper,
+    guarded: Guarded,
     facts: crate::facts::Facts,
     proven: Vec<Wall>,
     first: i32,
@@ -56,7 +54,7 @@ impl Container {
         }
         let (api, facts) = self.facts(powers, stacks)?;
         let blueprint = plan::plan(powers, stacks, &facts).map_err(SetupFailure::from)?;
-        let (charge, keeper) = launch::guarded(api, &blueprint, &facts)?;
+        let guarded = launch::guarded(api, &blueprint, &facts)?;
         let begin = || {
             launch::prepare(api, &blueprint, &facts)?;
             let id = api.create(&launch::name(&facts.id), &waiting(&blueprint.container))?;
@@ -73,8 +71,8 @@ impl Container {
             Ok((id, proven, state.pid))
         };
         match begin() {
-            Ok((id, proven, first)) => Ok(Warm { id, charge, keeper, facts, proven, first, blueprint }),
-            Err(error) => Err(launch::undone(api, &charge, keeper, error).into()),
+            Ok((id, proven, first)) => Ok(Warm { id, guarded, facts, proven, first, blueprint }),
+            Err(error) => Err(launch::undone(api, guarded, error).into()),
         }
     }
 
@@ -96,7 +94,7 @@ impl Container {
         stacks: &[Stack],
         mut streams: Streams,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let Warm { id, blueprint, charge, keeper, facts, proven, first } = warm;
+        let Warm { id, blueprint, guarded, facts, proven, first } = warm;
         let api = &self.connected().map_err(crate::failure)?.api;
         let wanted = plan::plan(powers, stacks, &facts).map_err(SetupFailure::from)?;
         let mut begin = || {
@@ -134,8 +132,9 @@ impl Container {
         };
         let (exec, line, signals, started) = match begin() {
             Ok(begun) => begun,
-            Err(error) => return Err(launch::undone(api, &charge, keeper, error).into()),
+            Err(error) => return Err(launch::undone(api, guarded, error).into()),
         };
+        let Guarded { charge, keeper, .. } = guarded;
         let raised = Raised {
             api: api.clone(),
             id,

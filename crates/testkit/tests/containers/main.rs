@@ -1,6 +1,7 @@
 //! Stories of the container backend, with a real engine that the tests start themselves: as root, and as a user who may
 //! use it. Where no engine can be started the tests are skipped, and their names say why.
 
+mod attacks;
 mod ends;
 mod images;
 mod stories;
@@ -94,5 +95,10 @@ fn main() {
             ends::down(who)
         }));
     }
+    // Root's own files are not granted to a container, so the field is the ordinary user's.
+    let why_not = engine::missing().or_else(|| twice::why_not(Who::Ordinary));
+    trials.push(twice::trial("every_attack_is_held_by_a_container", Who::Ordinary, why_not, || {
+        attacks::held(Who::Ordinary)
+    }));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -30,12 +30,14 @@ pub fn measure(_: &Field, amounts: &Amounts, samples: &mut Samples) -> Result<Ve
     };
     let folder = std::env::temp_dir().join(format!("belljar-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let measured = both(&engine, &folder, amounts.starts.clamp(3, 40), samples);
+    // Each takes a good part of a second.
+    let counts = (amounts.starts.clamp(3, 40), amounts.warm.min(amounts.slow).clamp(3, 40));
+    let measured = both(&engine, &folder, counts, samples);
     std::fs::remove_dir_all(&folder).map_err(|error| format!("cannot remove {}: {error}", folder.display()))?;
     measured
 }
 
-fn both(engine: &Engine, folder: &Path, count: usize, samples: &mut Samples) -> Result<Vec<Table>, String> {
+fn both(engine: &Engine, folder: &Path, counts: (usize, usize), samples: &mut Samples) -> Result<Vec<Table>, String> {
     let ours = || {
         let mut command = Command::new(belljar());
         command.args(["run", "-q", "--backend", "container", "--workspace-mode", "readonly", "--", "true"]);
@@ -55,7 +57,7 @@ fn both(engine: &Engine, folder: &Path, count: usize, samples: &mut Samples) -> 
     let run = || docker(&["run", "--rm", "--init", "--network", "none", &image, "true"]);
     time(&mut run())?;
     let (mut cold, mut peer) = (Vec::new(), Vec::new());
-    for _ in 0..count {
+    for _ in 0..counts.0 {
         cold.push(time(&mut ours())?);
         peer.push(time(&mut run())?);
     }
@@ -71,7 +73,7 @@ fn both(engine: &Engine, folder: &Path, count: usize, samples: &mut Samples) -> 
     let exec = || docker(&["exec", &kept, "true"]);
     time(&mut exec())?;
     let (mut warm, mut peer_warm) = (Vec::new(), Vec::new());
-    for _ in 0..count {
+    for _ in 0..counts.1 {
         warm.push(one_warm(engine)?);
         peer_warm.push(time(&mut exec())?);
     }
