@@ -7,7 +7,7 @@
 #include "quickjs-libc.h"
 #include "quickjs.h"
 
-/* `prelude.js`, as bytes; made by `cargo xtask interpreters`. */
+/* `prelude.js` and `library.js`, as bytes; made by `cargo xtask interpreters`. */
 #include "prelude.h"
 
 /* The native stack that the engine for modules gives is larger; one of ours ends with an error that can be caught. */
@@ -70,6 +70,11 @@ static char *input(size_t *length) {
     return NULL;
 }
 
+/* What most scripts do without: read when one asks for it. */
+static JSValue library(JSContext *context, JSValueConst self, int count, JSValueConst *values) {
+    return JS_Eval(context, (const char *)LIBRARY, sizeof LIBRARY - 1, "<library>", JS_EVAL_TYPE_GLOBAL);
+}
+
 static int usage(const char *what) {
     fprintf(stderr, "javascript: %s\nusage: javascript [-e CODE | -p CODE | FILE | -] [ARGUMENT...]\n", what);
     return 9;
@@ -106,6 +111,10 @@ int main(int count, char **words) {
     JS_SetModuleLoaderFunc2(runtime, NULL, js_module_loader, js_module_check_attributes, NULL);
     JS_SetHostPromiseRejectionTracker(runtime, js_std_promise_rejection_tracker, NULL);
     js_std_add_helpers(context, count - at, words + at);
+
+    JSValue global = JS_GetGlobalObject(context);
+    JS_SetPropertyStr(context, global, "__library", JS_NewCFunction(context, library, "library", 0));
+    JS_FreeValue(context, global);
 
     int bad = evaluate(context, (const char *)PRELUDE, sizeof PRELUDE - 1, "<prelude>", JS_EVAL_TYPE_MODULE, 0);
     if (!bad && code) {

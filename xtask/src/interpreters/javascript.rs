@@ -27,7 +27,8 @@ pub fn build(work: &Path) -> Result<Built, String> {
     let recipe = place::tree().join("xtask/interpreters/javascript");
     let read =
         |name: &str| fs::read(recipe.join(name)).map_err(|error| format!("{}: {error}", recipe.join(name).display()));
-    let (main, mut prelude, lock) = (read("main.c")?, read("prelude.js")?, read("Cargo.lock")?);
+    let (main, prelude, library) = (read("main.c")?, read("prelude.js")?, read("library.js")?);
+    let lock = read("Cargo.lock")?;
     let module = work.join("javascript.wasm");
     let built = Built {
         language: "javascript",
@@ -39,7 +40,7 @@ pub fn build(work: &Path) -> Result<Built, String> {
     };
     let tools = tools::version();
     let flags = FLAGS.join(" ") + &LINKED.join(" ") + UNLIMITED;
-    let inputs: [&[u8]; 5] = [&main, &prelude.clone(), &lock, tools.as_bytes(), flags.as_bytes()];
+    let inputs: [&[u8]; 6] = [&main, &prelude, &library, &lock, tools.as_bytes(), flags.as_bytes()];
     let done = work.join("javascript.stamp");
     if is_fresh(&done, &inputs) && module.exists() {
         println!("javascript: built before");
@@ -52,10 +53,12 @@ pub fn build(work: &Path) -> Result<Built, String> {
     vendor.args(["vendor", "--locked", "--quiet", "--manifest-path"]).arg(recipe.join("Cargo.toml"));
     quietly(vendor.arg(&sources))?;
     let quickjs = sources.join("rquickjs-sys/quickjs");
-    prelude.push(0);
-    let bytes: Vec<String> = prelude.iter().map(u8::to_string).collect();
-    let header = format!("static const unsigned char PRELUDE[] = {{{}}};\n", bytes.join(","));
-    fs::write(work.join("prelude.h"), header).map_err(|error| error.to_string())?;
+    let header = [("PRELUDE", &prelude), ("LIBRARY", &library)].map(|(name, text)| {
+        // With a zero byte after it: the parser wants one.
+        let bytes: Vec<String> = text.iter().chain(&[0]).map(u8::to_string).collect();
+        format!("static const unsigned char {name}[] = {{{}}};\n", bytes.join(","))
+    });
+    fs::write(work.join("prelude.h"), header.concat()).map_err(|error| error.to_string())?;
     let text = fs::read_to_string(quickjs.join("quickjs.c")).map_err(|error| error.to_string())?;
     if text.matches(UNLIMITED).count() != 1 {
         return Err("QuickJS is not as it was: nothing to change in quickjs.c".to_owned());
