@@ -93,5 +93,5 @@ fn main() -> ExitCode {
         version,
     });
     let words = ["belljar", "run", "-q", "--", "/bin/true"].map(std::ffi::OsString::from);
-    ExitCode::from(cli::answer(words.into_iter(), &engine, version))
+    ExitCode::from(cli::answer(words, &engine, version))
 }
