@@ -318,7 +318,7 @@ fn has_runsc() -> bool {
     let said = place::said(Command::new("runsc").arg("--version")).unwrap_or_default();
     let digits = said.lines().next().unwrap_or_default().split(|letter: char| !letter.is_ascii_digit());
     let released: Option<u32> = digits.filter(|digits| digits.len() == 8).find_map(|digits| digits.parse().ok());
-    released.is_some_and(|released| released >= 2024_07_29)
+    released.is_some_and(|released| released >= 20_240_729)
 }
 
 /// From the lists at hand if they have a new one; else from bookworm-backports, which need not be among them: lists of its

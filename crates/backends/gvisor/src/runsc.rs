@@ -10,7 +10,7 @@ use rustix::fs::{Access, FileType};
 /// Names another one than the first in PATH.
 const VARIABLE: &str = "BELLJAR_RUNSC";
 /// The first that we have run all our tests on. Older ones lack the platform, or ways to pass descriptors on.
-const OLDEST: u32 = 2024_07_29;
+const OLDEST: u32 = 20_240_729;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runsc {
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn a_version_is_read_as_debian_and_upstream_write_it() {
         for (said, version, date) in [
-            ("runsc version 0.0~20240729.0\nspec: 1.0.2-dev\n", "0.0~20240729.0", Some(2024_07_29)),
-            ("runsc version release-20251110.0\n", "release-20251110.0", Some(2025_11_10)),
+            ("runsc version 0.0~20240729.0\nspec: 1.0.2-dev\n", "0.0~20240729.0", Some(20_240_729)),
+            ("runsc version release-20251110.0\n", "release-20251110.0", Some(20_251_110)),
             ("runsc version VERSION_MISSING\n", "VERSION_MISSING", None),
         ] {
             assert_eq!(version_in(said), Some(version));

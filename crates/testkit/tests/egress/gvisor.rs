@@ -5,10 +5,8 @@ use belljar_testkit::Who;
 use crate::needing::Needing;
 use crate::world::{NAME, World};
 
-pub const ALL: &[Needing] = &[
-    ("behind_gvisor_what_is_granted_is_reached_and_nothing_else", &["curl", "runsc"], granted),
-    ("behind_gvisor_without_a_grant_nothing_is_reached", &["curl", "runsc"], closed),
-];
+pub const ALL: &[Needing] =
+    &[("behind_gvisor_what_is_granted_is_reached_and_nothing_else", &["curl", "runsc"], granted)];
 
 fn granted(who: Who) -> Result<(), String> {
     let world = World::of(who)?;
@@ -22,14 +20,4 @@ fn granted(who: Who) -> Result<(), String> {
     let line = format!("curl -s -m 10 http://192.0.2.1:{}/", world.http);
     let said = world.run(&flags, &["sh", "-c", &line])?;
     if said.code == Some(0) { Err(format!("{said:?}")) } else { Ok(()) }
-}
-
-fn closed(who: Who) -> Result<(), String> {
-    let world = World::of(who)?;
-    let url = format!("http://127.0.0.1:{}/bytes/10", world.http);
-    let said = world.run(&["--no-net", "--backend", "gvisor"], &["curl", "-s", "-m", "5", &url])?;
-    match said.code == Some(7) && world.arrived()?.is_empty() {
-        true => Ok(()),
-        false => Err(format!("{said:?}")),
-    }
 }
