@@ -50,8 +50,11 @@ fn text(powers: &Powers) -> String {
         arguments(powers, Numbers::FORESEEN).iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let steps = errand::describe(powers, (1000, 1000));
     let steps: Vec<String> = steps.iter().map(|step| format!("{:<8} {}", step.by, step.does)).collect();
-    let config = config(powers);
-    format!("{}\n\n{}\n{}", words.join("\n"), String::from_utf8_lossy(&config), steps.join("\n"))
+    let mut config: serde_json::Value = serde_json::from_slice(&config(powers)).expect("json");
+    // Whether they keep their order is up to who else is built.
+    config.sort_all_objects();
+    let config = serde_json::to_string_pretty(&config).expect("text");
+    format!("{}\n\n{config}\n{}", words.join("\n"), steps.join("\n"))
 }
 
 #[test]

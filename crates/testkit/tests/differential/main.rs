@@ -10,6 +10,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use belljar_testkit::contestant::belljar;
+use belljar_testkit::engine::{self, Engine};
 use belljar_testkit::project::Said;
 use belljar_testkit::{Project, Who};
 use cases::{Case, Family};
@@ -25,7 +26,10 @@ fn main() {
     let mut trials = vec![Trial::test("every_difference_has_a_reason_in_the_documentation", documented)];
     for (backend, family) in BACKENDS {
         for who in [Who::Root, Who::Ordinary] {
-            let missing = unusable(backend, who);
+            let missing = match backend {
+                "container" => engine::missing(),
+                _ => unusable(backend, who),
+            };
             // Its name says why: it is listed, and never counted as passed.
             let name = match &missing {
                 None => format!("{backend}_does_as_native_does_as_{}", who.name()),
@@ -73,11 +77,15 @@ struct Came {
 }
 
 fn compare(backend: &str, family: Family, who: Who) -> Result<(), Failed> {
+    let engine = if backend == "container" { Some(Engine::start()?) } else { None };
+    let socket = engine.as_ref().map(|engine| format!("unix://{}", engine.socket().display()));
+    // One for all of them: interpreters are compiled once.
+    let keeper = Project::new(who).map_err(|error| error.to_string())?;
     let cases = cases::all(family);
     let mut wrong = Vec::new();
     let mut seen = Vec::new();
     for case in &cases {
-        let (native, other) = (ask("native", case, who)?, ask(backend, case, who)?);
+        let (native, other) = (ask("native", case, &keeper, None)?, ask(backend, case, &keeper, socket.as_deref())?);
         let explained = explained::why(backend, &case.name);
         match (native == other, explained) {
             (true, None) => {}
@@ -96,9 +104,9 @@ fn compare(backend: &str, family: Family, who: Who) -> Result<(), Failed> {
     }
 }
 
-fn ask(backend: &str, case: &Case, who: Who) -> Result<Came, String> {
+fn ask(backend: &str, case: &Case, keeper: &Project, engine: Option<&str>) -> Result<Came, String> {
     let words = |error: std::io::Error| error.to_string();
-    let project = Project::new(who).map_err(words)?;
+    let project = Project::new(keeper.who).map_err(words)?;
     for (name, contents) in cases::FILES {
         project.put(name, contents).map_err(words)?;
     }
@@ -107,6 +115,8 @@ fn ask(backend: &str, case: &Case, who: Who) -> Result<Came, String> {
     let result = project.state.join("result.json");
     let mut command = project.command(["run", "-q", "--backend", backend, "--result-file"]);
     command.arg(&result).args(&case.flags).arg("--").args(&case.words).env("GIVEN", "around");
+    command.env("XDG_STATE_HOME", &keeper.state);
+    engine.map(|engine| command.env("DOCKER_HOST", engine));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(words)?;
     if let Some(mut input) = child.stdin.take() {
