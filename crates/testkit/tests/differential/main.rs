@@ -81,7 +81,11 @@ fn compare(backend: &str, family: Family, who: Who) -> Result<(), Failed> {
     let socket = engine.as_ref().map(|engine| format!("unix://{}", engine.socket().display()));
     // One for all of them: interpreters are compiled once.
     let keeper = Project::new(who).map_err(|error| error.to_string())?;
-    let cases = cases::all(family);
+    let mut cases = cases::all(family);
+    if who == Who::Root {
+        // What root adds is who owns what: a part of them shows that.
+        cases = cases.into_iter().step_by(4).collect();
+    }
     let mut wrong = Vec::new();
     let mut seen = Vec::new();
     for case in &cases {
