@@ -55,7 +55,13 @@ impl Visits for Engine {
         let mut visits = Vec::new();
         for published in ports {
             let listener = egress::listen(published.host).map_err(|error| Trouble {
-                message: format!("cannot listen at 127.0.0.1:{}: {error}", published.host),
+                message: match error.kind() {
+                    // C libraries have different words for it.
+                    std::io::ErrorKind::AddrInUse => {
+                        format!("somebody listens at 127.0.0.1:{} already", published.host)
+                    }
+                    _ => format!("cannot listen at 127.0.0.1:{}: {error}", published.host),
+                },
                 fix: format!("choose another port: `belljar forward {which} OTHER:{}`", published.guest),
             })?;
             visits.push((*published, listener));

@@ -193,7 +193,7 @@ fn why_not(who: Who) -> Result<(), String> {
     desk.expect(&["forward", "feedfacecafe", "8080:80"], 125, "no run is called `feedfacecafe`")?;
     let taken = told(TcpListener::bind("127.0.0.1:0"))?;
     let port = told(taken.local_addr())?.port();
-    let said = desk.expect(&["forward", &id, &format!("{port}:8000")], 125, "Address already in use")?;
+    let said = desk.expect(&["forward", &id, &format!("{port}:8000")], 125, "somebody listens at 127.0.0.1")?;
     if !said.error.contains("choose another port") {
         return Err(format!("{said:?}"));
     }
