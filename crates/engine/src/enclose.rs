@@ -1,5 +1,7 @@
 //! From a grant to a sandbox: in the first backend that holds it and is strong enough, or not at all.
 
+use std::os::fd::OwnedFd;
+
 use model::{
     Access, Backend, Enforcement, Grant, GroundKind, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams,
     Strength,
@@ -74,15 +76,56 @@ pub fn in_the_fittest(
     record: &Record<'_>,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
+    let choice = chosen(backends, request, grant, record)?;
+    let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
+    let inner = choice.backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)?;
+    Ok(Box::new(Chosen { inner, because: choice.because }))
+}
+
+/// With nothing started in it.
+pub fn to_stay(
+    backends: &[Box<dyn Backend>],
+    request: &Request,
+    admitted: &Admitted,
+    stacks: &[Stack],
+    record: &Record<'_>,
+    visitors: OwnedFd,
+) -> Result<Box<dyn Sandbox>, Outcome> {
+    let grant = &admitted.grant;
+    let choice = chosen(backends, request, grant, record)?;
+    let streams = Streams { witness: Some(record.witness()), ..admitted.streams(record)? };
+    let inner = choice.backend.host(grant, stacks, streams, visitors).map_err(Outcome::NotSetUp)?;
+    Ok(Box::new(Chosen { inner, because: choice.because }))
+}
+
+/// Behind walls that stand already.
+pub fn visiting(
+    backends: &[Box<dyn Backend>],
+    request: &Request,
+    admitted: &Admitted,
+    record: &Record<'_>,
+    host: OwnedFd,
+) -> Result<Box<dyn Sandbox>, Outcome> {
+    let grant = &admitted.grant;
+    let choice = chosen(backends, request, grant, record)?;
+    let streams = record.digested(admitted.streams_inside());
+    let inner = choice.backend.visit(grant, streams, host).map_err(Outcome::NotSetUp)?;
+    Ok(Box::new(Chosen { inner, because: "the sandbox is open".to_owned() }))
+}
+
+/// Which one, with every wall as well held as the grant demands, and on the record before it is opened.
+fn chosen<'a>(
+    backends: &'a [Box<dyn Backend>],
+    request: &Request,
+    grant: &Grant,
+    record: &Record<'_>,
+) -> Result<Choice<'a>, Outcome> {
     let choice = choose(backends, request, grant)?;
-    let backend = choice.backend;
-    let enforcement = backend.assess(grant);
+    let enforcement = choice.backend.assess(grant);
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);
     record.opening(&choice, &enforcement, direct)?;
-    let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
-    let inner = backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)?;
-    Ok(Box::new(Chosen { inner, because: choice.because }))
+    Ok(choice)
 }
 
 /// Says in the end why it was this backend.

@@ -59,9 +59,14 @@ struct Out {
 }
 
 impl Admitted {
+    /// For what is run in a sandbox that has its gate already.
+    pub fn streams_inside(&self) -> Streams {
+        self.capture.around(self.release.streams(), &self.release)
+    }
+
     /// Made anew for each try to enclose it.
     pub fn streams(&self, record: &Record<'_>) -> Result<Streams, Outcome> {
-        let streams = self.capture.around(self.release.streams(), &self.release);
+        let streams = self.streams_inside();
         let Some(gate) = self.gate(record)? else { return Ok(streams) };
         self.link.replace(Some(gate.link()));
         Ok(Streams { outside: Some(Box::new(gate)), ..streams })

@@ -8,6 +8,7 @@ use workspace::{Means, Run, Workspaces};
 use crate::artifacts::Collecting;
 use crate::enclose;
 use crate::judge::Admitted;
+use crate::live;
 use crate::record::Record;
 use crate::told::Telling;
 
@@ -57,6 +58,20 @@ fn over_layers(
             Err(outcome) => outcome,
         };
     }
+    // Its layers are held by whoever opened it, and stay so.
+    match kept
+        .map(|which| workspaces.find(which).and_then(|known| workspaces.call_on(&known.id).map(|host| (known, host))))
+    {
+        Some(Ok((known, Some(host)))) => {
+            record.is_over(&known.id);
+            return match live::visit(backends, request, admitted, record, host) {
+                Ok(sandbox) => sandbox.supervise(),
+                Err(outcome) => outcome,
+            };
+        }
+        Some(Err(trouble)) => return not_set_up(trouble),
+        Some(Ok((_, None))) | None => {}
+    }
     // Kept for whoever lists sandboxes.
     let told = Telling::of(request).request(request);
     let begin = |means| match kept {
@@ -94,7 +109,7 @@ fn over_layers(
     }
 }
 
-fn left(
+pub fn left(
     workspaces: &Workspaces,
     run: Run,
     record: &Record<'_>,

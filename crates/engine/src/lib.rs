@@ -18,6 +18,7 @@ mod ground;
 mod inspect;
 mod judge;
 mod layers;
+mod live;
 mod monitor;
 mod outside;
 mod policies;

@@ -48,6 +48,14 @@ impl Sandboxes for Engine {
         self.recorded(&request, Some(which))
     }
 
+    fn stay(&self, which: &str, ready: &dyn Fn(&KeptSandbox)) -> Outcome {
+        self.stay_with(which, ready)
+    }
+
+    fn stop(&self, which: &str) -> Result<KeptSandbox, Trouble> {
+        self.stop_staying(which)
+    }
+
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble> {
         let mut list = self.workspaces.list()?;
         // From the record; without it, what is kept is listed all the same.

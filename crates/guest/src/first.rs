@@ -16,6 +16,7 @@ use sys::process::{Alone, Namespaces, Strings};
 use sys::trees::{Copies, Walk};
 use sys::{doors, identity, limits, mounts, network, process, seccomp, signals};
 
+use crate::live;
 use crate::restrict::restrict;
 use crate::step::{Source, Step, Way};
 use crate::trial::Trial;
@@ -26,7 +27,8 @@ pub struct Orders {
     pub steps: Vec<Step>,
     /// What must not succeed once all steps are taken.
     pub trials: Vec<Trial>,
-    pub payload: Payload,
+    /// Nothing: it stays, and starts what it will be told to.
+    pub payload: Option<Payload>,
     /// The signal mask that the payload gets: the caller's.
     pub mask: signals::Mask,
     /// Report how long each step took.
@@ -69,8 +71,15 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     }
     or_end(wire::send(wire_at, Report::Proven { trials: orders.trials.len() as u32 }, &[]));
     let State { user_terminal, attached, .. } = state;
+    let Some(payload) = &orders.payload else {
+        std::mem::forget(attached);
+        or_end(live::keep_only(wire_at));
+        live::serve(wire, umask, &orders.mask, alone)
+    };
     // The payload borrows our memory until it executes: copying it would be the dearest part of its start.
-    let pid = match process::start_borrowing(alone, || start(orders, wire_at, user_terminal.as_ref(), umask)) {
+    let pid = match process::start_borrowing(alone, || {
+        start(payload, &orders.mask, wire_at, user_terminal.as_ref(), umask)
+    }) {
         Ok(pid) => pid,
         Err(error) => fail(wire_at, cannot_start(Stage::Fork, &error)),
     };
@@ -97,8 +106,7 @@ pub fn rehearse(steps: &[Step], wire: OwnedFd, alone: Alone) -> ! {
 }
 
 /// The payload: the last of our own code before the program.
-fn start(orders: &Orders, wire: BorrowedFd<'_>, terminal: Option<&OwnedFd>, umask: Mode) -> ! {
-    let payload = &orders.payload;
+fn start(payload: &Payload, mask: &signals::Mask, wire: BorrowedFd<'_>, terminal: Option<&OwnedFd>, umask: Mode) -> ! {
     rustix::process::umask(umask);
     let begin = || -> Result<std::convert::Infallible, (Stage, io::Error)> {
         process::new_session().map_err(|error| (Stage::Terminal, error))?;
@@ -113,7 +121,7 @@ fn start(orders: &Orders, wire: BorrowedFd<'_>, terminal: Option<&OwnedFd>, umas
         }
         rustix::process::chdir(&*payload.directory).map_err(|error| (Stage::WorkingDirectory, error.into()))?;
         signals::reset_actions();
-        signals::restore(&orders.mask).map_err(|error| (Stage::Execute, error))?;
+        signals::restore(mask).map_err(|error| (Stage::Execute, error))?;
         process::close_on_exec_from(3).map_err(|error| (Stage::Execute, error))?;
         for gift in &payload.gifts {
             process::keep_over_exec(*gift).map_err(|error| (Stage::Execute, error))?;
@@ -467,13 +475,7 @@ impl<'a> State<'a> {
     }
 
     fn own_terminal(&mut self) -> io::Result<()> {
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let outer = rustix::fs::open(c"/dev/ptmx", flags, Mode::empty())?;
-        rustix::pty::unlockpt(&outer)?;
-        let inner = rustix::pty::ioctl_tiocgptpeer(
-            &outer,
-            rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY | rustix::pty::OpenptFlags::CLOEXEC,
-        )?;
+        let (outer, inner) = live::own_terminal()?;
         self.terminal = Some(outer);
         self.user_terminal = Some(inner);
         Ok(())

@@ -4,6 +4,7 @@
 //! allocates nothing: the parent made the steps, with every string and number in them, before the fork.
 
 pub mod first;
+pub mod live;
 mod restrict;
 pub mod step;
 mod trial;

@@ -1,5 +1,6 @@
 //! Where rooms meet: each trait is implemented on one side and used on the other.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -49,6 +50,11 @@ pub trait Sandboxes {
     fn create(&self, request: &Request, name: Option<&str>) -> Result<KeptSandbox, Outcome>;
     /// Runs in a kept sandbox. Of `request`, what a sandbox is made with is its own already.
     fn run_in(&self, which: &str, request: &Request) -> Outcome;
+    /// Opens a kept sandbox with nothing started in it, and stays with it until somebody stops it. What is run in it
+    /// meanwhile finds what was left running there. `ready`: it can be visited now.
+    fn stay(&self, which: &str, ready: &dyn Fn(&KeptSandbox)) -> Outcome;
+    /// Ends what stays, with everything that runs in it.
+    fn stop(&self, which: &str) -> Result<KeptSandbox, Trouble>;
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble>;
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble>;
     /// What changed at and below `paths`, or everywhere.
@@ -117,6 +123,21 @@ pub trait Backend {
         streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure>;
+    /// Raises every wall and starts nothing: supervising it is to stay, and to let in who comes to `visitors` with `visit`,
+    /// until somebody asks it to end or there is nothing inside any more.
+    fn host(
+        &self,
+        _grant: &Grant,
+        _stacks: &[Stack],
+        _streams: Streams,
+        _visitors: OwnedFd,
+    ) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        Err(no_visitors(self.name()))
+    }
+    /// Starts the command of `grant` in the sandbox whose host is at the other end, if its walls are those of the grant.
+    fn visit(&self, _grant: &Grant, _streams: Streams, _host: OwnedFd) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        Err(no_visitors(self.name()))
+    }
     /// What this host can hold, tried out for real.
     fn diagnose(&self) -> BackendReport;
     /// Images that its sandboxes can stand on, if they stand on any.
@@ -126,6 +147,15 @@ pub trait Backend {
     /// Removes what killed belljars have left with it, and says how much that was.
     fn clean_up(&self) -> Result<u64, Trouble> {
         Ok(0)
+    }
+}
+
+fn no_visitors(backend: &str) -> SetupFailure {
+    SetupFailure {
+        wall: None,
+        message: format!("sandboxes of the backend `{backend}` end with their command"),
+        fix: "use `--backend native` for one that stays, or run commands one by one".to_owned(),
+        layers: false,
     }
 }
 

@@ -31,6 +31,7 @@ mod sight;
 mod state;
 mod store;
 pub mod text;
+mod visitors;
 mod workspaces;
 
 /// What judges other people's bytes. Not for use: for those who try it with all kinds of bytes.

@@ -1,5 +1,6 @@
 //! What the engine asks of this room, and nothing else: each call opens what it needs, and leaves nothing open.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::session::{self, Session, Wish};
 use crate::sight::KeptView;
 use crate::state::State;
 use crate::store::Store;
-use crate::{artifacts, copied, keep};
+use crate::{artifacts, copied, keep, visitors};
 
 /// A run under way over layers.
 pub type Run = Session;
@@ -145,6 +146,20 @@ impl Workspaces {
     pub fn resume(&self, which: &str, request: &Request) -> std::result::Result<Run, Trouble> {
         let (store, mut state) = self.open()?;
         Ok(Session::resume(&store, &mut state, which, request, self.watch())?)
+    }
+
+    /// Where a sandbox that stays is visited, for whoever holds it.
+    pub fn expect_visitors(&self, id: &str) -> std::result::Result<OwnedFd, Trouble> {
+        Ok(visitors::expect(&self.store()?, id)?)
+    }
+
+    pub fn expect_no_more_visitors(&self, id: &str) -> std::result::Result<(), Trouble> {
+        Ok(visitors::expect_no_more(&self.store()?, id)?)
+    }
+
+    /// A way to the host of a sandbox; nothing if it has none.
+    pub fn call_on(&self, id: &str) -> std::result::Result<Option<OwnedFd>, Trouble> {
+        Ok(visitors::call_on(&self.store()?, id)?)
     }
 
     pub fn list(&self) -> std::result::Result<Vec<KeptSandbox>, Trouble> {

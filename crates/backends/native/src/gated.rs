@@ -200,7 +200,7 @@ fn raise_and_time(
     let files = outside.as_mut().map(|outside| outside.files()).unwrap_or_default();
     let trust = Trust::look(powers, files);
     let blueprint = plan(powers, &[], trust, &host, Mode::Full).expect("planned");
-    launch(blueprint, powers, &host, Streams { outside, ..Streams::default() }, trace, None)
+    launch(blueprint, powers, &host, Streams { outside, ..Streams::default() }, trace, crate::launch::Starts::Command)
 }
 
 /// Answers what is asked until the payload has ended: its exit code, or below zero what else happened.

@@ -46,6 +46,11 @@ impl Input {
         self.child.as_ref().map_or(Ok(()), |child| handed_over(child, user, group))
     }
 
+    /// What a program is to have as its input.
+    pub fn childs(&self) -> BorrowedFd<'_> {
+        self.child.as_ref().map_or(rustix::stdio::stdin(), |child| child.as_fd())
+    }
+
     pub fn enter_child(&self) {
         if let Some(child) = &self.child
             && rustix::stdio::dup2_stdin(child).is_err()

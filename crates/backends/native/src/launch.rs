@@ -51,6 +51,8 @@ pub struct Raised {
     pub proven: Vec<Wall>,
     /// Where the first process behind a carrier reports, and where it is told of signals.
     pub behind: Option<(OwnedFd, OwnedFd)>,
+    /// Who the payload is on the host, where that is not who we are.
+    pub owner: Option<(u32, u32)>,
 }
 
 /// How long each part took, where somebody wants to know.
@@ -74,13 +76,21 @@ impl Clock {
     }
 }
 
+/// What is started once all walls are up.
+pub enum Starts<'a> {
+    Command,
+    Carrier(&'a Carrier, Ties),
+    /// The first process stays, and waits for orders.
+    Nothing,
+}
+
 pub fn launch(
     blueprint: Blueprint,
     powers: &Powers,
     host: &Host,
     streams: Streams,
     trace: bool,
-    carried: Option<(&Carrier, Ties)>,
+    starts: Starts<'_>,
 ) -> Result<Raised, SetupFailure> {
     let started = Instant::now();
     let mut clock = Clock::new(trace);
@@ -98,12 +108,17 @@ pub fn launch(
             (Network::Gated(_), Some(outside)) => Some(outside),
             (Network::Gated(_), None) => return Err(nobody_outside()),
         };
-        let pumps = Pumps::prepare(powers.limits.output, powers.command.terminal, output, error, apart);
+        // What is started later has its own.
+        let straight = powers.command.terminal || matches!(starts, Starts::Nothing);
+        let pumps = Pumps::prepare(powers.limits.output, straight, output, error, apart);
         let pumps = pumps.map_err(cannot("make pipes"))?;
-        let input = Input::prepare(powers.command.terminal, input).map_err(cannot("make pipes"))?;
-        let (payload, ties) = match carried {
-            None => (payload(powers), None),
-            Some((carrier, ties)) => (carrier_as_payload(carrier, &ties, powers.command.terminal), Some(ties)),
+        let input = Input::prepare(straight, input).map_err(cannot("make pipes"))?;
+        let (payload, ties) = match starts {
+            Starts::Nothing => (Ok(None), None),
+            Starts::Command => (payload(powers).map(Some), None),
+            Starts::Carrier(carrier, ties) => {
+                (carrier_as_payload(carrier, &ties, powers.command.terminal).map(Some), Some(ties))
+            }
         };
         let payload = payload.map_err(cannot("pass on the command"))?;
         let mask = signals::block_all().map_err(cannot("block signals"))?;
@@ -123,6 +138,7 @@ pub fn launch(
         Err(failed) => return Err(undo(group, failed)),
     };
     let Blueprint { namespaces, maps, trees, ceiling, processors: _, steps, trials } = blueprint;
+    let owner = maps.as_ref().map(|(user, group)| (user.outside, group.outside));
     let (walls, trials): (Vec<Wall>, Vec<Trial>) = trials.into_iter().unzip();
     if let Some((user, its_group)) = &maps
         && let Err(error) =
@@ -173,6 +189,7 @@ pub fn launch(
         sweep,
         proven: walls,
         behind,
+        owner,
     };
     let armed = maps.map_or(Ok(()), |maps| be_the_parent(&mut raised, maps, &trees, alone)).and_then(|()| {
         if early {
@@ -414,7 +431,7 @@ fn undo(group: Option<Group>, failed: SetupFailure) -> SetupFailure {
 }
 
 /// A folder passed as input or output would be a door out of the root.
-fn check_descriptors() -> Result<(), SetupFailure> {
+pub fn check_descriptors() -> Result<(), SetupFailure> {
     for (fd, name) in
         [(rustix::stdio::stdin(), "input"), (rustix::stdio::stdout(), "output"), (rustix::stdio::stderr(), "error")]
     {
@@ -533,7 +550,7 @@ fn of(wall: Wall, message: String) -> SetupFailure {
     failure(Some(wall), message, "see `belljar doctor`")
 }
 
-fn cannot(what: &'static str) -> impl Fn(io::Error) -> SetupFailure {
+pub fn cannot(what: &'static str) -> impl Fn(io::Error) -> SetupFailure {
     move |error| failure(None, format!("cannot {what}: {error}"), "see `belljar doctor`")
 }
 

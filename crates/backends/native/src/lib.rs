@@ -16,6 +16,7 @@ mod groups;
 mod host;
 mod input;
 mod launch;
+mod live;
 mod measure;
 mod output;
 mod plan;
@@ -25,6 +26,7 @@ mod terminal;
 mod trust;
 
 use std::cell::OnceCell;
+use std::os::fd::OwnedFd;
 
 use model::{
     Backend, BackendReport, Enforcement, Grant, GroundKind, Network, Plan, Sandbox, SetupFailure, Stack, Streams,
@@ -35,6 +37,7 @@ pub use supervise::{Supervised, Warm};
 
 use carrier::{Carrier, Ties};
 use host::Host;
+use launch::Starts;
 use plan::Mode;
 use trust::Trust;
 
@@ -135,9 +138,9 @@ impl Native {
         let trust = trust_for(grant, &mut streams)?;
         let powers = grant.powers();
         let blueprint = plan::carried(powers, stacks, trust, self.host(), carrier).map_err(unplannable)?;
-        let raised = launch::launch(blueprint, powers, self.host(), streams, trace, Some((carrier, ties)))?;
+        let raised = launch::launch(blueprint, powers, self.host(), streams, trace, Starts::Carrier(carrier, ties))?;
         let (grant, stacks) = (grant.clone(), stacks.to_vec());
-        Ok(Supervised { raised, grant, stacks, enforcement, backend: carrier.backend })
+        Ok(Supervised { raised, grant, stacks, enforcement, backend: carrier.backend, desk: None })
     }
 }
 
@@ -199,16 +202,57 @@ impl Backend for Native {
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
         let trust = trust_for(grant, &mut streams)?;
-        let raised =
-            launch::launch(self.blueprint(grant, stacks, trust)?, grant.powers(), self.host(), streams, trace, None)
-                .map_err(|failure| self.with_a_way_out(failure, grant))?;
+        let raised = launch::launch(
+            self.blueprint(grant, stacks, trust)?,
+            grant.powers(),
+            self.host(),
+            streams,
+            trace,
+            Starts::Command,
+        )
+        .map_err(|failure| self.with_a_way_out(failure, grant))?;
         Ok(Box::new(Supervised {
             raised,
             grant: grant.clone(),
             stacks: stacks.to_vec(),
             enforcement: self.assess(grant),
             backend: self.name(),
+            desk: None,
         }))
+    }
+
+    fn host(
+        &self,
+        grant: &Grant,
+        stacks: &[Stack],
+        mut streams: Streams,
+        visitors: OwnedFd,
+    ) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        if self.mode(grant) == Mode::Reduced {
+            return Err(SetupFailure {
+                wall: Some(Wall::User),
+                message: "without namespaces a sandbox can't stay".to_owned(),
+                fix: "run commands one by one, or use a host with user namespaces".to_owned(),
+                layers: false,
+            });
+        }
+        let trust = trust_for(grant, &mut streams)?;
+        let blueprint = self.blueprint(grant, stacks, trust)?;
+        let raised = launch::launch(blueprint, grant.powers(), self.host(), streams, false, Starts::Nothing)?;
+        let greeting = live::Greeting::of(grant, raised.owner);
+        let desk = live::desk::Desk::new(visitors, &greeting).map_err(launch::cannot("take visitors"))?;
+        Ok(Box::new(Supervised {
+            raised,
+            grant: grant.clone(),
+            stacks: stacks.to_vec(),
+            enforcement: self.assess(grant),
+            backend: self.name(),
+            desk: Some(desk),
+        }))
+    }
+
+    fn visit(&self, grant: &Grant, streams: Streams, host: OwnedFd) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        Ok(Box::new(live::visit::begin(host, grant, self.assess(grant), streams)?))
     }
 
     fn diagnose(&self) -> BackendReport {

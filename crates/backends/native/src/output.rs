@@ -80,6 +80,20 @@ impl Pumps {
         self.pumps.iter().filter_map(|pump| pump.child.as_ref()).try_for_each(|child| handed_over(child, user, group))
     }
 
+    /// What a program is to have as its output.
+    pub fn output_of_child(&self) -> BorrowedFd<'_> {
+        self.of_child(Stream::Output).unwrap_or(rustix::stdio::stdout())
+    }
+
+    pub fn error_of_child(&self) -> BorrowedFd<'_> {
+        self.of_child(Stream::Error).unwrap_or(rustix::stdio::stderr())
+    }
+
+    fn of_child(&self, which: Stream) -> Option<BorrowedFd<'_>> {
+        let pump = self.pumps.iter().find(|pump| pump.of == which || pump.of == Stream::Both);
+        pump.and_then(|pump| pump.child.as_ref()).map(AsFd::as_fd)
+    }
+
     pub fn enter_child(&self) {
         for pump in &self.pumps {
             let Some(child) = &pump.child else { continue };
@@ -146,6 +160,38 @@ impl Pumps {
             }
         }
         Ok(())
+    }
+
+    /// Moves what has been said, though somebody may still have the other end: whoever that is speaks to nobody any more.
+    /// Waits for the caller to take it, but not past a signal.
+    pub fn drain_what_is_said(&mut self, signals: BorrowedFd<'_>) -> io::Result<()> {
+        loop {
+            for pump in &mut self.pumps {
+                if pump.waiting.is_empty() && !pump.ended && !is_ready(pump.from.as_fd(), PollFlags::IN)? {
+                    pump.ended = true;
+                    if let Some(outlet) = &mut pump.outlet {
+                        outlet.end(&mut pump.waiting);
+                    }
+                }
+            }
+            self.pump()?;
+            let waiting = self.pumps.iter().filter(|pump| !pump.waiting.is_empty());
+            let mut list: Vec<PollFd<'_>> =
+                waiting.map(|pump| PollFd::from_borrowed_fd(pump.to(), PollFlags::OUT)).collect();
+            if list.is_empty() && self.pumps.is_empty() {
+                return Ok(());
+            }
+            if list.is_empty() {
+                continue;
+            }
+            list.push(PollFd::from_borrowed_fd(signals, PollFlags::IN));
+            poll(&mut list, None)?;
+            let told = list.last().is_some_and(|signals| signals.revents().contains(PollFlags::IN));
+            if told && sys::signals::read(signals)?.is_some_and(ends) {
+                self.dropped += self.pumps.iter().map(|pump| pump.left_over() as u64).sum::<u64>();
+                return Ok(());
+            }
+        }
     }
 }
 

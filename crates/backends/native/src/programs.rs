@@ -3,6 +3,7 @@
 //! Whoever asks could change the words in memory between our look and the kernel's, with a second thread. So this tells
 //! what was asked for; nothing is decided by it.
 
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -24,14 +25,23 @@ const LONGEST_WAIT: Duration = Duration::from_millis(200);
 
 pub struct Programs {
     witness: Option<Box<dyn Witness>>,
-    /// The first is ours to start, and its memory nobody's to look at: its words are known.
-    first: Option<Vec<String>>,
+    /// Words of what is ours to start: the memory of whoever starts it is nobody's to look at.
+    ours: VecDeque<Vec<String>>,
+    /// Where more than the first is ours to start, who starts them.
+    starter: Option<Starter>,
     /// What a carrier starts is part of it, and what is started behind it is not seen.
     only_first: bool,
     seen: u64,
     /// Not told yet, in their order: an attempt may turn out to have failed.
     waiting: Vec<Attempt>,
     since: Option<Instant>,
+}
+
+/// A first process that stays.
+struct Starter {
+    process: i32,
+    /// What it runs itself.
+    program: Option<PathBuf>,
 }
 
 struct Attempt {
@@ -51,12 +61,38 @@ impl Programs {
         if let Some(witness) = &mut witness {
             witness.armed(proven);
         }
-        Programs { witness, first: Some(first), only_first, seen: 0, waiting: Vec::new(), since: None }
+        let ours = VecDeque::from([first]);
+        Programs { witness, ours, starter: None, only_first, seen: 0, waiting: Vec::new(), since: None }
+    }
+
+    /// Of a sandbox whose first process stays, as `process`, and starts what is expected.
+    pub fn of_a_host(witness: Option<Box<dyn Witness>>, proven: &[Wall], process: i32) -> Programs {
+        let program = std::fs::read_link("/proc/self/exe").ok();
+        let starter = Some(Starter { process, program });
+        Programs { ours: VecDeque::new(), starter, ..Programs::new(witness, Vec::new(), proven, false) }
+    }
+
+    /// These words are those of the next that the first process starts.
+    pub fn expect(&mut self, words: Vec<String>) {
+        self.ours.push_back(words);
+    }
+
+    /// The oldest of those expected was not started.
+    pub fn expect_no_more(&mut self) {
+        self.ours.pop_front();
+    }
+
+    /// Whether it is the first process that asks, or rather what it made to become the program. Somebody else's child
+    /// that became the first's could only pass for it by giving up to be looked at, and then tells a lie about itself.
+    fn is_ours(&self, asked: &Asked) -> bool {
+        let Some(starter) = &self.starter else { return true };
+        let runs = std::fs::read_link(format!("/proc/{}/exe", asked.thread)).ok();
+        parent_of(asked.thread) == Some(starter.process) && (runs.is_none() || runs == starter.program)
     }
 
     /// Notes one that is about to be started.
     pub fn note(&mut self, listener: BorrowedFd<'_>, asked: &Asked) -> Result<(), Trouble> {
-        let first = self.first.take();
+        let first = if self.ours.is_empty() || !self.is_ours(asked) { None } else { self.ours.pop_front() };
         if self.only_first && first.is_none() {
             return Ok(());
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use guest::live::{self, Said};
 use guest::wire::{self, Report, Stage};
 use model::{
     Enforcement, Exit, Finished, Goes, Grant, Inspected, Outcome, Overrun, Sample, SetupFailure, Stack, StartFailure,
@@ -19,6 +20,7 @@ use crate::behind::Behind;
 use crate::denials::Denials;
 use crate::groups::Group;
 use crate::launch::Raised;
+use crate::live::desk::Desk;
 use crate::measure::{Measure, records};
 use crate::programs::Programs;
 use crate::terminal::Terminal;
@@ -29,6 +31,8 @@ pub struct Supervised {
     pub stacks: Vec<Stack>,
     pub enforcement: Enforcement,
     pub backend: &'static str,
+    /// Where visitors come, if it stays.
+    pub desk: Option<Desk>,
 }
 
 /// How long somebody who was asked to end may take.
@@ -38,7 +42,7 @@ const INSISTENCE: u32 = 3;
 
 impl model::Sandbox for Supervised {
     fn supervise(self: Box<Self>) -> Outcome {
-        let watch = Watch::new(self.raised, &self.grant, &self.stacks);
+        let watch = Watch { desk: self.desk, ..Watch::new(self.raised, &self.grant, &self.stacks) };
         Warm { watch, grant: self.grant, enforcement: self.enforcement, backend: self.backend }.to_the_end()
     }
 }
@@ -92,6 +96,7 @@ impl Warm {
         let watched = watch.until(Until::End);
         let heard = watch.hear_the_last();
         let told = watch.programs.tell_last().map_err(|trouble| io::Error::other(trouble.to_string()));
+        let stayed = watch.desk.is_some();
         let Watch { mut raised, denials, mut programs, ended, start_failure, overrun, terminal, behind, .. } = watch;
         raised.clock.lap("payload: fork, exec, run, end");
         // Before the group is removed, which begins as soon as the first process is gone.
@@ -148,6 +153,8 @@ impl Warm {
         let exit = match (ended, first) {
             (Some(Ended::Exited(code)), _) => Exit::Code(code),
             (Some(Ended::Signalled(signal)), _) | (None, Ended::Signalled(signal)) => Exit::Signal(signal),
+            // It stayed until somebody asked it to end.
+            (None, Ended::Exited(0)) if stayed => Exit::Code(0),
             // The first process ended without a word about the payload: it was killed with all others.
             (None, Ended::Exited(_)) => Exit::Signal(9),
         };
@@ -243,6 +250,7 @@ struct Watch {
     ended: Option<Ended>,
     start_failure: Option<(Stage, i32)>,
     behind: Behind,
+    desk: Option<Desk>,
     overrun: Option<Overrun>,
     /// Nobody takes what goes out any more. Nothing opens by that: the sockets that it leads to are gone as well.
     shut: bool,
@@ -259,6 +267,7 @@ impl Watch {
         }
         Watch {
             deadline: limits.wall_time.map(|time| raised.started + time),
+            desk: None,
             measure: Measure::new(raised.pid, grant, stacks, raised.group.is_some()),
             programs: Programs::new(raised.witness.take(), words, &raised.proven, raised.behind.is_some()),
             behind: Behind::new(raised.behind.take()),
@@ -317,6 +326,12 @@ impl Watch {
                 self.pass_on(signal)?;
             }
             self.shut |= ready.outside;
+            if ready.visitors
+                && let Some(desk) = &mut self.desk
+            {
+                let coming = desk.serve(self.raised.wire.as_fd(), &self.denials)?;
+                coming.into_iter().for_each(|one| self.programs.expect(one.words));
+            }
             if ready.behind && self.behind.hear(&mut self.start_failure)? {
                 return Ok(());
             }
@@ -363,6 +378,7 @@ impl Watch {
             vec![(What::Wire, self.raised.wire.as_fd()), (What::Signal, self.raised.signals.as_fd())];
         let outside = self.raised.outside.iter().filter(|_| !self.shut);
         sources.extend(outside.map(|outside| (What::Outside, outside.gone())));
+        sources.extend(self.desk.iter().flat_map(Desk::wanted).map(|visitor| (What::Visitors, visitor)));
         sources.extend(self.behind.wanted().map(|report| (What::Behind, report)));
         sources.extend(self.raised.listener.iter().map(|listener| (What::Refused, listener.as_fd())));
         sources.extend(
@@ -407,6 +423,7 @@ impl Watch {
                 .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
             outside: is_ready(What::Outside),
             behind: is_ready(What::Behind),
+            visitors: is_ready(What::Visitors),
             input: is_ready(What::Input) || is_ready(What::InputTo),
             output: is_ready(What::Output) || is_ready(What::OutputTo),
             terminal: is_ready(What::Terminal) || is_ready(What::TerminalTo),
@@ -415,6 +432,15 @@ impl Watch {
 
     /// What the first process says. True when there is nothing more to wait for.
     fn hear(&mut self) -> io::Result<bool> {
+        if let Some(desk) = &mut self.desk {
+            let Some((said, along)) = live::hear(self.raised.wire.as_fd())? else { return Ok(true) };
+            // It never came to ask for the program.
+            if matches!(said, Said::NotStarted { stage, .. } if stage != Stage::Execute) {
+                self.programs.expect_no_more();
+            }
+            desk.pass_on(said, &along, &self.denials);
+            return Ok(false);
+        }
         match wire::receive(self.raised.wire.as_fd())? {
             None => Ok(true),
             Some((Report::CannotStart { stage, errno }, _)) => {
@@ -490,6 +516,7 @@ enum What {
     Refused,
     Outside,
     Behind,
+    Visitors,
     Input,
     InputTo,
     Output,
@@ -504,18 +531,19 @@ struct Ready {
     refused: bool,
     outside: bool,
     behind: bool,
+    visitors: bool,
     input: bool,
     output: bool,
     terminal: bool,
 }
 
-fn timespec(duration: Duration) -> Timespec {
+pub fn timespec(duration: Duration) -> Timespec {
     // Rounded up, so that a wait never ends just before its moment.
     let duration = duration + Duration::from_micros(1);
     Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: duration.subsec_nanos().into() }
 }
 
-fn cannot_start(stage: Stage, errno: i32, grant: &Grant) -> StartFailure {
+pub fn cannot_start(stage: Stage, errno: i32, grant: &Grant) -> StartFailure {
     let command = &grant.powers().command;
     let error = io::Error::from_raw_os_error(errno);
     let program = command.program.display();

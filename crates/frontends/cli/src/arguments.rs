@@ -363,7 +363,7 @@ fn with_workspaces(command: Command) -> Command {
 }
 
 /// Commands on sandboxes that are kept.
-fn kept() -> [Command; 11] {
+fn kept() -> [Command; 13] {
     [
         Command::new("diff").about("Show what a sandbox changed, or how two differ").defer(|diff| {
             diff.override_usage("belljar diff [OPTIONS] [ID [ID]] [PATH]...")
@@ -409,6 +409,22 @@ fn kept() -> [Command; 11] {
             let exec = exec.after_help("What the sandbox was made with holds; flags given here are added to it.");
             with_command(with_request(exec.arg(which()))).args(run_only())
         }),
+        Command::new("open").about("Open a kept sandbox and stay, so that what is started in it goes on").defer(
+            |open| {
+                let quiet = Arg::new("quiet")
+                    .short('q')
+                    .long("quiet")
+                    .action(ArgAction::SetTrue)
+                    .help("Say nothing of your own");
+                open.after_help(OPEN_HELP)
+                    .arg(which())
+                    .arg(quiet)
+                    .arg(json("Say when it is open, and the result, as one JSON object each"))
+            },
+        ),
+        Command::new("stop")
+            .about("End a sandbox that is open, with everything that runs in it; its changes stay")
+            .defer(|stop| stop.arg(which()).arg(json("Print it as one JSON object"))),
         Command::new("rm")
             .about("Remove sandboxes with all their changes and snapshots")
             .defer(|rm| rm.arg(which().num_args(1..).help("Their ids, starts of them, or names"))),
@@ -470,6 +486,15 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 
 const CREATE_HELP: &str =
     "Prints its id. `belljar exec ID -- CMD` runs something in it; its changes stay until you take them.";
+
+const OPEN_HELP: &str = "\
+All walls are raised once, and stand until `belljar stop ID` or Ctrl-C. Meanwhile each `belljar exec ID -- CMD` is judged and
+recorded as ever, and starts its command behind them: at once, and beside whatever was left running there. A command that
+may have more or less than the sandbox was made with is refused, with what differs.
+
+  belljar open work &
+  belljar exec work -- sh -c 'python3 -m http.server 8000 >/dev/null 2>&1 &'
+  belljar exec work -- curl -s http://localhost:8000/";
 
 const DIFF_HELP: &str = "\
 A word that is no sandbox is a path; after `--` every word is one.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::words::{self, Layout};
 use crate::{NOT_SET_UP, arguments, result, run};
 
-const KNOWN: &[&str] = &["ps", "show", "create", "discard", "rm", "snapshot", "rollback", "fork", "gc"];
+const KNOWN: &[&str] = &["ps", "show", "create", "discard", "rm", "snapshot", "rollback", "fork", "gc", "open", "stop"];
 
 pub fn knows(name: &str) -> bool {
     KNOWN.contains(&name)
@@ -31,6 +31,10 @@ pub fn answer(name: &str, matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> u8
                 vec![format!("{}: changes thrown away, {} given back", called(&gone), words::size(gone.disk))]
             })
         }),
+        "open" => return open(matches, which(), sandboxes),
+        "stop" => {
+            sandboxes.stop(which()).map(|kept| tell(matches, &kept, || vec![format!("{}: stopped", called(&kept))]))
+        }
         "rm" => remove(matches, sandboxes),
         "snapshot" => sandboxes
             .snapshot(which(), text(matches, "name"))
@@ -87,6 +91,24 @@ fn create(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> u8 {
             result::code(&outcome)
         }
     }
+}
+
+/// Its result is said on standard error, as that of a run: on standard output it says when it is open.
+fn open(matches: &ArgMatches, which: &str, sandboxes: &dyn Sandboxes) -> u8 {
+    let (json, quiet) = (matches.get_flag("json"), matches.get_flag("quiet"));
+    let outcome = sandboxes.stay(which, &|open| {
+        if json {
+            words::print(words::json(open, Layout::Line));
+        } else if !quiet {
+            words::print(Ok(words::page([format!("{}: open; `belljar stop {}` ends it", called(open), called(open))])));
+        }
+    });
+    match json {
+        true => run::say_as_json(&outcome),
+        false if quiet => {}
+        false => words::say(&run::summary(&outcome)),
+    }
+    result::code(&outcome)
 }
 
 fn remove(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> Result<u8, Trouble> {

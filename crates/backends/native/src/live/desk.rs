@@ -1,0 +1,170 @@
+//! The host's side: takes visitors' orders to the first process, and its reports back to them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use guest::live::{Errand, Order, RECORD, Said};
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use sys::descriptors;
+
+use super::Greeting;
+use crate::denials::Denials;
+
+/// So that whatever they all say at once fits into the wire: the first process may wait for us meanwhile.
+const MOST_VISITORS: usize = 128;
+const KILL: i32 = 9;
+
+pub struct Desk {
+    listener: OwnedFd,
+    greeting: Vec<u8>,
+    visitors: Vec<Visitor>,
+    next: u32,
+    /// What is being started. One at a time: until it is, the first process stands still, and others wait at the door.
+    starting: Option<u32>,
+}
+
+struct Visitor {
+    connection: OwnedFd,
+    /// What it started, if that has not ended, and how much had been refused by then.
+    errand: Option<(u32, u64)>,
+    gone: bool,
+}
+
+/// What came in: words of a program that is about to be started.
+pub struct Coming {
+    pub words: Vec<String>,
+}
+
+impl Desk {
+    /// `listener`: where visitors come, one message at a time.
+    pub fn new(listener: OwnedFd, greeting: &Greeting) -> io::Result<Desk> {
+        rustix::io::ioctl_fionbio(&listener, true)?;
+        Ok(Desk { listener, greeting: greeting.encode(), visitors: Vec::new(), next: 0, starting: None })
+    }
+
+    pub fn wanted(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let heard = self.visitors.iter().filter(|visitor| self.starting.is_none() || visitor.errand.is_some());
+        let visitors = heard.map(|visitor| visitor.connection.as_fd());
+        std::iter::once(self.listener.as_fd()).chain(visitors)
+    }
+
+    /// Lets visitors in, and takes one order of each. `wire` leads to the first process.
+    pub fn serve(&mut self, wire: BorrowedFd<'_>, denials: &Denials) -> io::Result<Vec<Coming>> {
+        self.let_in()?;
+        let mut coming = Vec::new();
+        for visitor in &mut self.visitors {
+            let waits = self.starting.is_some() && visitor.errand.is_none();
+            if waits || !crate::output::is_ready(visitor.connection.as_fd(), rustix::event::PollFlags::IN)? {
+                continue;
+            }
+            let mut words = [0; RECORD + 1];
+            // Whoever says something that is nothing is treated as if it had gone.
+            let taken = descriptors::receive(visitor.connection.as_fd(), &mut words);
+            let order = taken.ok().and_then(|(length, along)| Some((Order::decode(words.get(..length)?)?, along)));
+            match (order, visitor.errand) {
+                (Some((Order::Start { terminal, .. }, along)), None) => {
+                    let number = self.next;
+                    self.next = self.next.wrapping_add(1);
+                    visitor.errand = Some((number, denials.count()));
+                    self.starting = Some(number);
+                    coming.push(Coming { words: along.first().map(words_of).unwrap_or_default() });
+                    let along: Vec<BorrowedFd<'_>> = along.iter().map(AsFd::as_fd).collect();
+                    descriptors::send(wire, &Order::Start { number, terminal }.encode(), &along)?;
+                }
+                (Some((Order::Signal { signal, .. }, _)), Some((number, _))) => {
+                    descriptors::send(wire, &Order::Signal { number, signal }.encode(), &[])?;
+                }
+                (Some((Order::Signal { .. }, _)), None) => {}
+                (Some((Order::Start { .. }, _)) | None, errand) => {
+                    // Nobody waits for what it started.
+                    if let Some((number, _)) = errand {
+                        descriptors::send(wire, &Order::Signal { number, signal: KILL }.encode(), &[])?;
+                    }
+                    visitor.gone = true;
+                }
+            }
+        }
+        self.visitors.retain(|visitor| !visitor.gone);
+        Ok(coming)
+    }
+
+    fn let_in(&mut self) -> io::Result<()> {
+        while self.visitors.len() < MOST_VISITORS {
+            let connection = match rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
+                Ok(connection) => connection,
+                Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            // The folder that it is in is its owner's alone; that is not all that is known of who comes.
+            let peer = rustix::net::sockopt::socket_peercred(&connection)?;
+            let ours = rustix::process::geteuid();
+            if peer.uid != ours && !peer.uid.is_root() {
+                continue;
+            }
+            rustix::io::ioctl_fionbio(&connection, true)?;
+            let gone = descriptors::send(connection.as_fd(), &self.greeting, &[]).is_err();
+            self.visitors.push(Visitor { connection, errand: None, gone });
+        }
+        Ok(())
+    }
+
+    /// Tells whom it concerns what the first process said.
+    pub fn pass_on(&mut self, said: Said, along: &[OwnedFd], denials: &Denials) {
+        let number = match said {
+            Said::Started { number, .. } | Said::NotStarted { number, .. } | Said::Ended { number, .. } => number,
+        };
+        if self.starting == Some(number) {
+            self.starting = None;
+        }
+        let Some(visitor) = self.visitors.iter_mut().find(|one| one.errand.is_some_and(|(its, _)| its == number))
+        else {
+            return;
+        };
+        let along: Vec<BorrowedFd<'_>> = along.iter().map(AsFd::as_fd).collect();
+        if let (Said::Ended { .. }, Some((_, before))) = (said, visitor.errand) {
+            visitor.errand = None;
+            let told = told(denials, before);
+            // One that does not listen hears less; one that is gone is found out at its next order.
+            visitor.gone = descriptors::send(visitor.connection.as_fd(), &told, &[]).is_err();
+        }
+        if matches!(said, Said::NotStarted { .. }) {
+            visitor.errand = None;
+        }
+        visitor.gone |= descriptors::send(visitor.connection.as_fd(), &said.encode(), &along).is_err();
+    }
+}
+
+/// How many calls were refused in the sandbox since then, and the newest of them: which of those who were there made
+/// them is not known.
+fn told(denials: &Denials, before: u64) -> Vec<u8> {
+    let new = denials.count().saturating_sub(before);
+    let mut text = format!("refused\t{new}\n");
+    if new > 0 {
+        for denial in denials.list.iter().rev().take(20) {
+            let detail = denial.detail.as_deref().unwrap_or_default();
+            let clean = |text: &str| text.replace(['\t', '\n'], " ");
+            text.push_str(&format!(
+                "{}\t{}\t{}\t{}\t{}\n",
+                denial.call,
+                clean(detail),
+                clean(&denial.program),
+                denial.process,
+                denial.times
+            ));
+        }
+    }
+    text.into_bytes()
+}
+
+/// As the record shall have them.
+fn words_of(errand: &OwnedFd) -> Vec<String> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 64 << 10];
+    while let Ok(read @ 1..) = rustix::io::pread(errand, &mut buffer, bytes.len() as u64) {
+        bytes.extend_from_slice(&buffer[..read]);
+    }
+    let errand = Errand::decode(&bytes);
+    let words = errand.map(|errand| errand.arguments).unwrap_or_default();
+    words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
