@@ -49,14 +49,18 @@ pub fn look(request: &Request, ground: Ground, user: &User, loaded: &Loaded) -> 
     }
     let linked_stores = linked_stores(&homes);
     let workspaces_named = !request.workspaces.is_empty();
+    let here = workspace(&directory, request.workspace_mode, &homes, &system, &linked_stores);
+    let mut theirs: Vec<PathBuf> = here.iter().map(|place| place.path.clone()).collect();
     let workspaces = match workspaces_named {
         true => named_workspaces(&directory, request)?,
-        false => workspace(&directory, request.workspace_mode, &homes, &system, &linked_stores).into_iter().collect(),
+        false => here.into_iter().collect(),
     };
+    theirs.extend(workspaces.iter().map(|place| place.path.clone()));
+    theirs.extend(request.write.iter().filter_map(|path| real_path(directory.join(path)).ok()));
     let mut asked = Vec::new();
     for (paths, access) in [(&request.write, Access::Write), (&request.read, Access::Read)] {
         for path in paths {
-            let place = asked_place(&directory, &workspaces, path, access)?;
+            let place = asked_place(&directory, &theirs, path, access)?;
             if !asked.iter().any(|known: &Place| known.path == place.path) {
                 asked.push(place);
             }
@@ -350,7 +354,8 @@ pub fn by_letter(path: &Path) -> PathBuf {
     plain
 }
 
-fn asked_place(directory: &Path, workspaces: &[Place], path: &Path, access: Access) -> Result<Place, Outcome> {
+/// `theirs`: folders that guests write to, or did when they were here before.
+fn asked_place(directory: &Path, theirs: &[PathBuf], path: &Path, access: Access) -> Result<Place, Outcome> {
     let shown = path.display();
     let full = directory.join(path);
     let missing = |error: io::Error| {
@@ -358,10 +363,9 @@ fn asked_place(directory: &Path, workspaces: &[Place], path: &Path, access: Acce
     };
     let stat = std::fs::symlink_metadata(&full).map_err(missing)?;
     let real = real_path(&full).map_err(missing)?;
-    // What a link points at can change between now and then, and is not what was named. Below the workspace, whoever
-    // ran there before may have planted it.
-    let planted =
-        by_letter(&full) != real && workspaces.iter().any(|workspace| is_within(by_letter(&full), &workspace.path));
+    // What a link points at can change between now and then, and is not what was named. Where guests write, whoever ran
+    // there before may have planted it.
+    let planted = by_letter(&full) != real && theirs.iter().any(|folder| is_within(by_letter(&full), folder));
     if stat.is_symlink() || planted {
         return Err(usage(
             format!("cannot grant `{shown}`: it leads over a link to `{}`", real.display()),

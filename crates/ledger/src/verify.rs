@@ -53,11 +53,12 @@ pub fn verify(ledger: &Ledger, outside: &Outside, progress: &(dyn Fn(u64, u64) +
         Some(key) => Some(key.clone()),
         None => ledger.public_key().ok(),
     };
-    let seen = read_all(&parts, key.as_ref(), progress)?;
+    // Before the segments: whoever writes meanwhile makes them longer than what was noted, never shorter.
     let noted = options()
         .open(ledger.place.head())
         .ok()
         .and_then(|file| crate::writer::Lock::none(file).noted(&ledger.place).ok()?);
+    let seen = read_all(&parts, key.as_ref(), progress)?;
     Ok(join(&seen, key, noted, outside))
 }
 

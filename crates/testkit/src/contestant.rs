@@ -42,6 +42,8 @@ pub enum Contestant {
     /// No sandbox at all: the control.
     Bare,
     Belljar,
+    /// A command in a sandbox that was opened before.
+    Live,
     /// The same with a kernel of its own.
     Gvisor,
     /// The same with a container engine, where `BELLJAR_ENGINE` says where it is and has an image for attackers.
@@ -58,6 +60,7 @@ impl Contestant {
         match self {
             Contestant::Bare => "no sandbox",
             Contestant::Belljar => "belljar",
+            Contestant::Live => "belljar open",
             Contestant::Gvisor => "belljar gvisor",
             Contestant::Container => "belljar container",
             Contestant::Bubblewrap => "bubblewrap",
@@ -70,7 +73,7 @@ impl Contestant {
     pub fn version(self) -> Option<String> {
         let program = match self {
             Contestant::Bare => return Some(String::new()),
-            Contestant::Belljar => belljar(),
+            Contestant::Belljar | Contestant::Live => belljar(),
             Contestant::Gvisor => return runsc_version(),
             Contestant::Container => {
                 std::env::var_os(crate::engine::VARIABLE)?;
@@ -101,6 +104,12 @@ impl Contestant {
                     command.args(["--backend", "gvisor"]);
                 }
                 command.args(["-q", "--write"]).arg(workspace).arg("--result-file").arg(result);
+                command.args(flags).arg("--");
+                command
+            }
+            Contestant::Live => {
+                let mut command = Command::new("/bin/bash");
+                command.args(["-c", include_str!("live.sh"), "bash"]).arg(belljar()).arg(workspace).arg(result);
                 command.args(flags).arg("--");
                 command
             }

@@ -42,7 +42,7 @@ const INSISTENCE: u32 = 3;
 
 impl model::Sandbox for Supervised {
     fn supervise(self: Box<Self>) -> Outcome {
-        let watch = Watch { desk: self.desk, ..Watch::new(self.raised, &self.grant, &self.stacks) };
+        let watch = Watch::new(self.raised, &self.grant, &self.stacks, self.desk);
         Warm { watch, grant: self.grant, enforcement: self.enforcement, backend: self.backend }.to_the_end()
     }
 }
@@ -50,7 +50,7 @@ impl model::Sandbox for Supervised {
 impl Supervised {
     /// Waits until somebody behind the carrier waits for the word to go.
     pub fn warm_up(self) -> Result<Warm, SetupFailure> {
-        let mut watch = Watch::new(self.raised, &self.grant, &self.stacks);
+        let mut watch = Watch::new(self.raised, &self.grant, &self.stacks, None);
         watch.deadline = Some(Instant::now() + LONGEST_WARMING);
         let watched = watch.until(Until::Ready);
         let mut warm = Warm { watch, grant: self.grant, enforcement: self.enforcement, backend: self.backend };
@@ -94,6 +94,9 @@ impl Warm {
     pub fn to_the_end(self) -> Outcome {
         let Warm { mut watch, grant, enforcement, backend } = self;
         let watched = watch.until(Until::End);
+        if let (Some(desk), Some(overrun)) = (&watch.desk, watch.overrun) {
+            desk.say_farewell(overrun);
+        }
         let heard = watch.hear_the_last();
         let told = watch.programs.tell_last().map_err(|trouble| io::Error::other(trouble.to_string()));
         let stayed = watch.desk.is_some();
@@ -257,7 +260,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(mut raised: Raised, grant: &Grant, stacks: &[Stack]) -> Watch {
+    fn new(mut raised: Raised, grant: &Grant, stacks: &[Stack], desk: Option<Desk>) -> Watch {
         let limits = &grant.powers().limits;
         let words = &grant.powers().command.arguments;
         let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -267,9 +270,12 @@ impl Watch {
         }
         Watch {
             deadline: limits.wall_time.map(|time| raised.started + time),
-            desk: None,
             measure: Measure::new(raised.pid, grant, stacks, raised.group.is_some()),
-            programs: Programs::new(raised.witness.take(), words, &raised.proven, raised.behind.is_some()),
+            programs: match desk {
+                Some(_) => Programs::of_a_host(raised.witness.take(), &raised.proven, raised.pid),
+                None => Programs::new(raised.witness.take(), words, &raised.proven, raised.behind.is_some()),
+            },
+            desk,
             behind: Behind::new(raised.behind.take()),
             raised,
             denials: Denials::default(),

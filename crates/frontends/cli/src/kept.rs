@@ -98,7 +98,7 @@ fn open(matches: &ArgMatches, which: &str, sandboxes: &dyn Sandboxes) -> u8 {
     let (json, quiet) = (matches.get_flag("json"), matches.get_flag("quiet"));
     let outcome = sandboxes.stay(which, &|open| {
         if json {
-            words::print(words::json(open, Layout::Line));
+            words::print(words::json(open, Layout::Line).map(|line| line + "\n"));
         } else if !quiet {
             words::print(Ok(words::page([format!("{}: open; `belljar stop {}` ends it", called(open), called(open))])));
         }

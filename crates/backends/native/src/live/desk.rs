@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use guest::live::{Errand, Order, RECORD, Said};
+use model::Overrun;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use sys::descriptors;
@@ -133,6 +134,38 @@ impl Desk {
         }
         visitor.gone |= descriptors::send(visitor.connection.as_fd(), &said.encode(), &along).is_err();
     }
+}
+
+impl Desk {
+    /// The sandbox ends because a limit of all that is in it was reached: who is there is told which.
+    pub fn say_farewell(&self, overrun: Overrun) {
+        let words = format!("over\t{}\n", name_of(overrun));
+        for visitor in self.visitors.iter().filter(|visitor| visitor.errand.is_some()) {
+            match descriptors::send(visitor.connection.as_fd(), words.as_bytes(), &[]) {
+                // One that does not listen learns that the sandbox is gone.
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+}
+
+const OVERRUNS: [(Overrun, &str); 6] = [
+    (Overrun::WallTime, "wall-time"),
+    (Overrun::CpuTime, "cpu-time"),
+    (Overrun::Memory, "memory"),
+    (Overrun::Disk, "disk"),
+    (Overrun::Cancelled, "cancelled"),
+    (Overrun::Suspended, "suspended"),
+];
+
+fn name_of(overrun: Overrun) -> &'static str {
+    OVERRUNS.iter().find(|(known, _)| *known == overrun).map_or("cancelled", |(_, name)| name)
+}
+
+/// As a visitor hears it.
+pub fn overrun_named(words: &[u8]) -> Option<Overrun> {
+    let name = std::str::from_utf8(words).ok()?.strip_prefix("over\t")?.trim_end();
+    OVERRUNS.iter().find(|(_, known)| *known == name).map(|(overrun, _)| *overrun)
 }
 
 /// How many calls were refused in the sandbox since then, and the newest of them: which of those who were there made

@@ -18,6 +18,7 @@ use sys::process::Ended;
 use sys::{descriptors, signals};
 
 use super::Greeting;
+use super::desk::overrun_named;
 use crate::input::Input;
 use crate::launch::{cannot, check_descriptors};
 use crate::output::Pumps;
@@ -278,7 +279,10 @@ impl Visit {
                 let usage = Usage { user_time, system_time, peak_memory: peak, ..Usage::default() };
                 self.end = Some(End::Ended(Ended::from_status(status), usage));
             }
-            None => self.refused = refused(words),
+            None => match overrun_named(words) {
+                Some(overrun) => self.overrun = self.overrun.or(Some(overrun)),
+                None => self.refused = refused(words),
+            },
         }
         Ok(())
     }

@@ -1,0 +1,17 @@
+//! `belljar open`, `exec`, `stop`: sandboxes that stay, as root and as an ordinary user.
+
+mod attacks;
+mod stories;
+
+use belljar_testkit::twice;
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let trials: Vec<Trial> =
+        std::iter::once(&("every_attack_is_held_behind_walls_that_stood_already", attacks::held as twice::Check))
+            .chain(stories::ALL)
+            .flat_map(|(name, check)| twice::trials(name, *check))
+            .collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
