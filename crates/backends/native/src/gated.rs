@@ -14,13 +14,13 @@ use std::process::Command as Program;
 use guest::Step;
 use guest::wire::{self, Report};
 use model::{
-    AUTHORITIES, Access, Command, Doors, Files, Gated, JAVA_AUTHORITIES, Limits, Network, Origin, Outside, Place,
-    Powers, Streams, Trouble,
+    AUTHORITIES, Access, Command, Doors, Files, Gated, Handed, JAVA_AUTHORITIES, Limits, Network, Origin, Outside,
+    Place, Powers, Streams, Trouble,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 use sys::process::{self, Alone, Forked, Namespaces};
-use sys::{dialer, seccomp};
+use sys::{descriptors, dialer, seccomp};
 
 use crate::host::Host;
 use crate::launch::{Raised, launch};
@@ -49,9 +49,31 @@ impl Gate {
     }
 }
 
+/// Written by a process of its own, as the real gate's are.
+fn handed(files: Vec<(PathBuf, Vec<u8>)>) -> Handed {
+    let (paths, contents): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    if paths.is_empty() {
+        return Handed::default();
+    }
+    let (ours, theirs) = descriptors::wire().expect("a wire");
+    match process::fork_into(Alone::prove().expect("one thread"), Namespaces::NONE, None).expect("a fork") {
+        Forked::Child => {
+            drop(theirs);
+            let (_, opened) = descriptors::receive(ours.as_fd(), &mut [0; 8]).expect("files");
+            assert_eq!(opened.len(), contents.len());
+            for (file, bytes) in opened.into_iter().zip(&contents) {
+                std::fs::File::from(file).write_all(bytes).expect("written");
+            }
+            descriptors::send(ours.as_fd(), &0_i32.to_le_bytes(), &[]).expect("said");
+            process::exit(0)
+        }
+        Forked::Parent { .. } => Handed { paths, wire: Some(theirs) },
+    }
+}
+
 impl Outside for Gate {
-    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
-        std::mem::take(&mut self.files)
+    fn files(&mut self) -> Handed {
+        handed(std::mem::take(&mut self.files))
     }
 
     fn takes(&mut self, doors: Doors, _: i32) -> Result<(), Trouble> {
@@ -197,10 +219,11 @@ fn raise_and_time(
     trace: bool,
 ) -> Result<Raised, model::SetupFailure> {
     let host = Host { groups: crate::groups::Placement::Nowhere { why: "a test".to_owned() }, ..Host::look() };
-    let files = outside.as_mut().map(|outside| outside.files()).unwrap_or_default();
-    let trust = Trust::look(powers, files);
+    let handed = outside.as_mut().map(|outside| outside.files()).unwrap_or_default();
+    let trust = Trust::look(powers, handed.paths.clone());
     let blueprint = plan(powers, &[], trust, &host, Mode::Full).expect("planned");
-    launch(blueprint, powers, &host, Streams { outside, ..Streams::default() }, trace, None)
+    let streams = Streams { outside, ..Streams::default() };
+    launch(blueprint, powers, &host, (streams, handed), trace, None)
 }
 
 /// Answers what is asked until the payload has ended: its exit code, or below zero what else happened.
@@ -454,8 +477,8 @@ fn neighbours() {
 struct Nobody(OwnedFd, Doors);
 
 impl Outside for Nobody {
-    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
-        Vec::new()
+    fn files(&mut self) -> Handed {
+        Handed::default()
     }
 
     fn takes(&mut self, doors: Doors, _: i32) -> Result<(), Trouble> {
@@ -472,8 +495,8 @@ impl Outside for Nobody {
 struct Harmless;
 
 impl Outside for Harmless {
-    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
-        Vec::new()
+    fn files(&mut self) -> Handed {
+        Handed::default()
     }
 
     fn takes(&mut self, doors: Doors, first: i32) -> Result<(), Trouble> {
