@@ -439,6 +439,13 @@ fn act() {
             let failed = raise(&powers(&["/usr/bin/true"], gated()), None).err().expect("nobody is there");
             assert_eq!(failed.wall, Some(model::Wall::Network), "{failed:?}");
         }
+        "gone" => {
+            let (alive, dead) = rustix::pipe::pipe().expect("a pipe");
+            drop(dead);
+            let gate: Box<dyn Outside> = Box::new(Gone(alive));
+            let failed = raise(&powers(&["/usr/bin/true"], gated()), Some(gate)).err().expect("nobody writes");
+            assert!(failed.message.contains("the gate"), "{failed:?}");
+        }
         "costs" => costs(),
         _ => unreachable!("no such scene"),
     }
@@ -484,6 +491,25 @@ impl Outside for Nobody {
     fn takes(&mut self, doors: Doors, _: i32) -> Result<(), Trouble> {
         self.1 = doors;
         Ok(())
+    }
+
+    fn gone(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// It was to write a file, and has gone before.
+struct Gone(OwnedFd);
+
+impl Outside for Gone {
+    fn files(&mut self) -> Handed {
+        let (ours, theirs) = descriptors::wire().expect("a wire");
+        drop(ours);
+        Handed { paths: vec![AUTHORITIES.into()], wire: Some(theirs) }
+    }
+
+    fn takes(&mut self, _: Doors, _: i32) -> Result<(), Trouble> {
+        unreachable!("no wall was up")
     }
 
     fn gone(&self) -> BorrowedFd<'_> {
@@ -635,6 +661,11 @@ fn the_files_of_the_gate_are_in_the_places_that_programs_know() {
 #[test]
 fn sandboxes_side_by_side_do_not_see_each_other() {
     play("neighbours");
+}
+
+#[test]
+fn nothing_runs_where_the_gate_has_gone_before_it_wrote_its_files() {
+    play("gone");
 }
 
 #[test]
