@@ -197,6 +197,7 @@ fn serve_amid(settings: GateSettings, doors: Doors, end: OwnedFd, around: Around
     }
     // A resolver that hangs must not hold us.
     runtime.shutdown_background();
+    gate.session.catch_up();
     gate.tell_the_rest();
     let mut traffic = gate.session.traffic();
     traffic.lost = gate.session.is_broken();
@@ -229,6 +230,8 @@ async fn run(settings: GateSettings, doors: Doors, end: OwnedFd, around: Around)
         open: Cell::new(0),
         around,
     });
+    let session = gate.session.clone();
+    tokio::task::spawn_local(async move { session.keep_up().await });
     // To write to somebody who is gone must be an error, not our end: what is moved by the kernel would raise it.
     let _deaf = signal(SignalKind::pipe())?;
     for door in streams {

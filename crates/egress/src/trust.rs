@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use memchr::memmem::Finder;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -42,8 +43,10 @@ pub fn roots_in(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
     let mut found = Vec::new();
     let mut letters = Vec::new();
     let mut rest = bundle;
-    while let Some((_, begun)) = split_at(rest, b"-----BEGIN CERTIFICATE-----") {
-        let Some((text, after)) = split_at(begun, b"-----END CERTIFICATE-----") else { break };
+    let begins = Finder::new(b"-----BEGIN CERTIFICATE-----");
+    let ends = Finder::new(b"-----END CERTIFICATE-----");
+    while let Some((_, begun)) = split_at(rest, &begins) {
+        let Some((text, after)) = split_at(begun, &ends) else { break };
         rest = after;
         letters.clear();
         for line in text.split(|byte| *byte == b'\n') {
@@ -56,9 +59,9 @@ pub fn roots_in(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
     found
 }
 
-fn split_at<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = memchr::memmem::find(text, mark)?;
-    Some((text.get(..at)?, text.get(at + mark.len()..)?))
+fn split_at<'a>(text: &'a [u8], mark: &Finder<'_>) -> Option<(&'a [u8], &'a [u8])> {
+    let at = mark.find(text)?;
+    Some((text.get(..at)?, text.get(at + mark.needle().len()..)?))
 }
 
 /// Their certificates as this machine keeps them, in one file of text; nothing where it keeps them in another way.

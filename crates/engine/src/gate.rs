@@ -7,29 +7,28 @@
 mod fetcher;
 mod news;
 mod porter;
+mod trusted;
 
 use std::cell::RefCell;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::rc::Rc;
 
-use egress::{Authority, GateLimits, GateSettings, ReadLimits, Reader, SecretValue, Trust};
-use model::{
-    AUTHORITIES, Doors, Gated, JAVA_AUTHORITIES, Outcome, Outside, Published, SetupFailure, Traffic, Trouble, Wall,
-};
+use egress::{GateLimits, GateSettings, ReadLimits, Reader, SecretValue, Trust};
+use model::{Doors, Gated, Handed, Outcome, Outside, Published, SetupFailure, Traffic, Trouble, Wall};
 use sys::process::{Alone, Forked, Namespaces};
 use sys::{descriptors, process, signals};
 
 pub use fetcher::{Source, begin as begin_fetching};
 pub use news::News;
 pub use porter::{Doorkeeper, Shared};
+use trusted::Trusted;
 
 /// A gate that waits for its sandbox, or serves it.
 pub struct Gate {
     link: Rc<Link>,
-    files: Vec<(PathBuf, Vec<u8>)>,
+    files: Handed,
     published: bool,
     news: Option<News>,
 }
@@ -63,25 +62,21 @@ impl Gate {
     pub fn begin(plan: Plan) -> Result<Gate, Outcome> {
         let Plan { gated, mut keeper, secrets, fetcher, java } = plan;
         let visits = listen(&gated.published)?;
-        let authority = if gated.reads { Some(Authority::new().map_err(not_begun)?) } else { None };
         let published = !visits.is_empty();
         let (ours, theirs) = descriptors::wire().map_err(not_begun)?;
         let (teller, news) = news::pair().map_err(not_begun)?;
         keeper.news = Some(teller);
+        let (files, writes) = if gated.reads { Trusted::begin(java).map_err(not_begun)? } else { Default::default() };
         let alone = Alone::prove().map_err(not_begun)?;
         match process::fork_into(alone, Namespaces::NONE, None).map_err(not_begun)? {
             Forked::Child => {
-                drop((ours, news));
-                attend(theirs, gated, keeper, authority, secrets, visits)
+                drop((ours, news, files));
+                attend(theirs, gated, keeper, writes, secrets, visits)
             }
             Forked::Parent { pid, .. } => {
                 let link = Rc::new(Link { pid, wire: ours, fetcher, said: RefCell::default() });
-                // After the fork: the two would share these pages, and each have to copy what it changes. It hangs up if
-                // they can't be made.
-                let files = match &authority {
-                    Some(authority) => trusted(authority, java)?,
-                    None => Vec::new(),
-                };
+                // Its own: when it has gone without a word, nobody holds the other end.
+                drop(writes);
                 Ok(Gate { link, files, published, news: Some(news) })
             }
         }
@@ -99,7 +94,7 @@ impl Gate {
 }
 
 impl Outside for Gate {
-    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
+    fn files(&mut self) -> Handed {
         std::mem::take(&mut self.files)
     }
 
@@ -166,7 +161,7 @@ fn attend(
     wire: OwnedFd,
     gated: Gated,
     keeper: Doorkeeper,
-    authority: Option<Authority>,
+    writes: Option<Trusted>,
     secrets: Vec<SecretValue>,
     visits: Vec<(Published, TcpListener)>,
 ) -> ! {
@@ -183,6 +178,14 @@ fn attend(
         if let Ok(ledger) = &keeper.rail.ledger {
             ledger.keep_open();
         }
+        // Here and not before we were forked: beside the sandbox, which is built meanwhile, and its key is in no other memory.
+        let authority = match writes {
+            Some(writes) => match writes.written(&wire)? {
+                Some(authority) => Some(authority),
+                None => return Ok(None),
+            },
+            None => None,
+        };
         let reader = Reader::new(authority, secrets, Trust::Host, ReadLimits::default());
         let mut words = [0; 16];
         let (count, all) = descriptors::receive(wire.as_fd(), &mut words)?;
@@ -224,27 +227,6 @@ fn attend(
         Err(_) => 1,
     };
     process::exit(code)
-}
-
-/// The host's own authorities and the gate's, for whoever inside verifies.
-fn trusted(authority: &Authority, java: bool) -> Result<Vec<(PathBuf, Vec<u8>)>, Outcome> {
-    // From the one file where there is one: to look through the folder of single ones takes milliseconds.
-    let bundle = egress::bundle();
-    let roots = || match &bundle {
-        Some(bundle) => Ok(egress::roots_in(bundle)),
-        None => egress::roots(&Trust::Host).map_err(not_begun),
-    };
-    let for_java = if java { Some(authority.java_store(&roots()?)) } else { None };
-    let bundle = match bundle {
-        Some(mut bundle) => {
-            bundle.push(b'\n');
-            bundle.extend_from_slice(authority.certificate_pem().as_bytes());
-            bundle
-        }
-        None => authority.bundle(&roots()?),
-    };
-    let for_java = for_java.map(|store| (PathBuf::from(JAVA_AUTHORITIES), store));
-    Ok([(PathBuf::from(AUTHORITIES), bundle)].into_iter().chain(for_java).collect())
 }
 
 fn listen(published: &[Published]) -> Result<Vec<(Published, TcpListener)>, Outcome> {

@@ -14,7 +14,7 @@ use sys::limits::Limit;
 use sys::mounts::Attributes;
 use sys::process::{Alone, Namespaces, Strings};
 use sys::trees::{Copies, Walk};
-use sys::{doors, identity, limits, mounts, network, process, seccomp, signals};
+use sys::{descriptors, doors, identity, limits, mounts, network, process, seccomp, signals};
 
 use crate::live;
 use crate::restrict::restrict;
@@ -29,6 +29,8 @@ pub struct Orders {
     pub trials: Vec<Trial>,
     /// Nothing: it stays, and starts what it will be told to.
     pub payload: Option<Payload>,
+    /// To whoever stands outside and writes files for us.
+    pub handed: Option<OwnedFd>,
     /// The signal mask that the payload gets: the caller's.
     pub mask: signals::Mask,
     /// Report how long each step took.
@@ -48,7 +50,7 @@ pub struct Payload {
 /// Never returns. Whatever goes wrong is reported, and ends this process before the payload starts.
 pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State::new(wire_at, alone, &orders.steps);
+    let mut state = State::new(wire_at, alone, &orders.steps, orders.handed.as_ref().map(AsFd::as_fd));
     // What we make has the mode that its step says; the payload gets the caller's habit back.
     let umask = rustix::process::umask(Mode::empty());
     let mut since = Instant::now();
@@ -95,7 +97,7 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
 /// Tries steps and ends, with nothing started. For finding out what a host can do.
 pub fn rehearse(steps: &[Step], wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State::new(wire_at, alone, steps);
+    let mut state = State::new(wire_at, alone, steps, None);
     for (step, order) in (0u32..).zip(steps) {
         if let Err(error) = state.take(order) {
             fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
@@ -196,6 +198,7 @@ struct State<'a> {
     most_descriptors: u64,
     /// All there are, for what is begun before its turn.
     steps: &'a [Step],
+    handed: Option<BorrowedFd<'a>>,
     /// What is being copied for binds to come, and which of it is next.
     copies: Option<(&'static Copies, usize)>,
     network: Option<network::Pending>,
@@ -211,13 +214,14 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(wire: BorrowedFd<'a>, alone: Alone, steps: &'a [Step]) -> State<'a> {
+    fn new(wire: BorrowedFd<'a>, alone: Alone, steps: &'a [Step], handed: Option<BorrowedFd<'a>>) -> State<'a> {
         State {
             wire,
             received: Vec::new(),
             attached: Vec::new(),
             most_descriptors: limits::current(Limit::OpenFiles),
             steps,
+            handed,
             copies: None,
             network: None,
             alone,
@@ -269,6 +273,8 @@ impl<'a> State<'a> {
                     rest = &rest[rustix::io::write(&file, rest)?..];
                 }
             }
+            Step::HandOut { files } => self.hand_out(files)?,
+            Step::AwaitHanded => self.await_handed()?,
             Step::Link { path, target } => rustix::fs::symlinkat(target, CWD, path)?,
             Step::Bind { source, target, attributes } => self.bind(source, target, *attributes)?,
             Step::Scratch { path } => {
@@ -375,6 +381,28 @@ impl<'a> State<'a> {
             Step::ForbidInspection => process::forbid_inspection()?,
         }
         Ok(())
+    }
+
+    /// Not kept open here: nobody may be writing to the root when it is sealed.
+    fn hand_out(&self, files: &[CString]) -> io::Result<()> {
+        let wire = self.handed.ok_or(io::ErrorKind::NotFound)?;
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut opened = Vec::with_capacity(files.len());
+        for file in files {
+            opened.push(rustix::fs::openat(CWD, file, flags, Mode::empty())?);
+        }
+        let opened: Vec<BorrowedFd<'_>> = opened.iter().map(AsFd::as_fd).collect();
+        descriptors::send(wire, b"write", &opened)
+    }
+
+    /// Whoever writes them may have gone: half a file is none.
+    fn await_handed(&self) -> io::Result<()> {
+        let mut word = [0; 4];
+        match descriptors::receive(self.handed.ok_or(io::ErrorKind::NotFound)?, &mut word)? {
+            (4, _) if word == [0; 4] => Ok(()),
+            (4, _) => Err(io::Error::from_raw_os_error(i32::from_le_bytes(word))),
+            _ => Err(rustix::io::Errno::PIPE.into()),
+        }
     }
 
     fn new_root(&mut self, size: &CStr, inodes: &CStr) -> io::Result<()> {

@@ -48,6 +48,12 @@ pub enum Step {
         mode: u32,
         contents: Vec<u8>,
     },
+    /// Give files of the new root to whoever stands outside, who writes them while we go on.
+    HandOut {
+        files: Vec<CString>,
+    },
+    /// Wait until they are whole.
+    AwaitHanded,
     Link {
         path: CString,
         target: CString,
@@ -196,6 +202,11 @@ impl fmt::Display for Step {
             Step::File { path, mode, contents } => {
                 write!(out, "file     {} {mode:o}, {} bytes", inside(path), contents.len())
             }
+            Step::HandOut { files } => {
+                let files: Vec<String> = files.iter().map(|file| inside(file)).collect();
+                write!(out, "hand out {} to the gate, which writes them", files.join(", "))
+            }
+            Step::AwaitHanded => write!(out, "await    what the gate writes"),
             Step::Link { path, target } => write!(out, "link     {} -> {}", inside(path), target.to_string_lossy()),
             Step::Bind { source, target, attributes } => {
                 let rights = if attributes.read_only { "read-only" } else { "read-write" };

@@ -42,9 +42,9 @@ pub use finding::{Finding, Inside, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Ground, GroundKind, Limits, Origin, Place, Powers, Strength};
 pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
 pub use network::{
-    AUTHORITIES, AskedAtGate, Asking, Caller, Doors, Endpoint, Gated, Host, HostName, JAVA_AUTHORITIES, NOT_NAMED,
-    Network, NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Outside, Porter, Published, SecretGrant, Traffic,
-    WEB_SOCKET,
+    AUTHORITIES, AskedAtGate, Asking, Caller, Doors, Endpoint, Gated, Handed, Host, HostName, JAVA_AUTHORITIES,
+    NOT_NAMED, Network, NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Outside, Porter, Published, SecretGrant,
+    Traffic, WEB_SOCKET,
 };
 pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{

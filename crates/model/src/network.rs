@@ -308,11 +308,20 @@ pub struct Doors {
     pub long_names: Vec<OwnedFd>,
 }
 
+/// Files for programs inside, which whoever stands outside writes while the rest of the sandbox is made.
+#[derive(Debug, Default)]
+pub struct Handed {
+    /// Paths inside.
+    pub paths: Vec<PathBuf>,
+    /// Whoever makes the sandbox sends them, empty and open for writing, in one message and in this order. The answer is the
+    /// number of an error, four bytes, or zero when all are whole; an end without it says that they never will be.
+    pub wire: Option<OwnedFd>,
+}
+
 /// Whoever stands outside of a sandbox's network and takes what comes out of it.
 pub trait Outside {
-    /// What programs inside need to trust it: paths inside, with what is to be in them. Handed over: it is asked once, and
-    /// they are large.
-    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)>;
+    /// What programs inside need to trust it. It is asked once.
+    fn files(&mut self) -> Handed;
     /// The walls are up, and these were opened behind them. `first`: the first process inside, as the host numbers it.
     fn takes(&mut self, doors: Doors, first: i32) -> Result<(), Trouble>;
     /// Hangs up when it is gone, and with it the way out.

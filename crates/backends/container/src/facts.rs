@@ -1,7 +1,12 @@
 //! What is known of the engine, the image and the caller before anything is planned: plain data.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+
+use model::Handed;
+use sys::descriptors;
 
 use crate::api::{Api, Image, Info};
 use crate::trouble::{Result, Unusable};
@@ -95,13 +100,25 @@ pub fn trust_folder(id: &str) -> PathBuf {
     of_the_user.unwrap_or_else(std::env::temp_dir).join(format!("belljar-trust-{id}"))
 }
 
-pub fn write_trust(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+pub fn write_trust(folder: &Path, handed: Handed) -> Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    let Handed { paths, wire } = handed;
     let write = || -> std::io::Result<()> {
         std::fs::DirBuilder::new().mode(0o700).create(folder)?;
-        for (path, bytes) in files {
-            let file = folder.join(path.file_name().unwrap_or_default());
-            std::fs::write(&file, bytes)?;
+        let file = |path: &PathBuf| folder.join(path.file_name().unwrap_or_default());
+        if let Some(wire) = wire {
+            let opened = paths.iter().map(|path| File::create_new(file(path))).collect::<std::io::Result<Vec<_>>>()?;
+            let opened: Vec<BorrowedFd<'_>> = opened.iter().map(File::as_fd).collect();
+            descriptors::send(wire.as_fd(), b"write", &opened)?;
+            let mut word = [0; 4];
+            match descriptors::receive(wire.as_fd(), &mut word)? {
+                (4, _) if word == [0; 4] => {}
+                (4, _) => return Err(std::io::Error::from_raw_os_error(i32::from_le_bytes(word))),
+                // Half a file is none: whoever was to write it has gone.
+                _ => return Err(std::io::ErrorKind::BrokenPipe.into()),
+            }
+        }
+        for file in paths.iter().map(file) {
             // Whoever the payload is reads it through the mount; nobody gets at it here.
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644))?;
         }

@@ -230,7 +230,7 @@ impl Backend for Container {
         let (api, facts) = self.facts(grant.powers(), stacks)?;
         let blueprint = plan::plan(grant.powers(), stacks, &facts).map_err(SetupFailure::from)?;
         if let (Some(folder), Some(outside)) = (&facts.trust, &mut streams.outside) {
-            facts::write_trust(folder, &outside.files()).map_err(SetupFailure::from)?;
+            facts::write_trust(folder, outside.files()).map_err(SetupFailure::from)?;
         }
         let raised = launch::launch(api, &blueprint, grant.powers(), &facts, streams, trace)?;
         let own = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {

@@ -14,13 +14,13 @@ use std::process::Command as Program;
 use guest::Step;
 use guest::wire::{self, Report};
 use model::{
-    AUTHORITIES, Access, Command, Doors, Files, Gated, JAVA_AUTHORITIES, Limits, Network, Origin, Outside, Place,
-    Powers, Streams, Trouble,
+    AUTHORITIES, Access, Command, Doors, Files, Gated, Handed, JAVA_AUTHORITIES, Limits, Network, Origin, Outside,
+    Place, Powers, Streams, Trouble,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 use sys::process::{self, Alone, Forked, Namespaces};
-use sys::{dialer, seccomp};
+use sys::{descriptors, dialer, seccomp};
 
 use crate::host::Host;
 use crate::launch::{Raised, launch};
@@ -49,9 +49,31 @@ impl Gate {
     }
 }
 
+/// Written by a process of its own, as the real gate's are.
+fn handed(files: Vec<(PathBuf, Vec<u8>)>) -> Handed {
+    let (paths, contents): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    if paths.is_empty() {
+        return Handed::default();
+    }
+    let (ours, theirs) = descriptors::wire().expect("a wire");
+    match process::fork_into(Alone::prove().expect("one thread"), Namespaces::NONE, None).expect("a fork") {
+        Forked::Child => {
+            drop(theirs);
+            let (_, opened) = descriptors::receive(ours.as_fd(), &mut [0; 8]).expect("files");
+            assert_eq!(opened.len(), contents.len());
+            for (file, bytes) in opened.into_iter().zip(&contents) {
+                std::fs::File::from(file).write_all(bytes).expect("written");
+            }
+            descriptors::send(ours.as_fd(), &0_i32.to_le_bytes(), &[]).expect("said");
+            process::exit(0)
+        }
+        Forked::Parent { .. } => Handed { paths, wire: Some(theirs) },
+    }
+}
+
 impl Outside for Gate {
-    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
-        std::mem::take(&mut self.files)
+    fn files(&mut self) -> Handed {
+        handed(std::mem::take(&mut self.files))
     }
 
     fn takes(&mut self, doors: Doors, _: i32) -> Result<(), Trouble> {
@@ -197,10 +219,11 @@ fn raise_and_time(
     trace: bool,
 ) -> Result<Raised, model::SetupFailure> {
     let host = Host { groups: crate::groups::Placement::Nowhere { why: "a test".to_owned() }, ..Host::look() };
-    let files = outside.as_mut().map(|outside| outside.files()).unwrap_or_default();
-    let trust = Trust::look(powers, files);
+    let handed = outside.as_mut().map(|outside| outside.files()).unwrap_or_default();
+    let trust = Trust::look(powers, handed.paths.clone());
     let blueprint = plan(powers, &[], trust, &host, Mode::Full).expect("planned");
-    launch(blueprint, powers, &host, Streams { outside, ..Streams::default() }, trace, crate::launch::Starts::Command)
+    let streams = Streams { outside, ..Streams::default() };
+    launch(blueprint, powers, &host, (streams, handed), trace, crate::launch::Starts::Command)
 }
 
 /// Answers what is asked until the payload has ended: its exit code, or below zero what else happened.
@@ -416,6 +439,13 @@ fn act() {
             let failed = raise(&powers(&["/usr/bin/true"], gated()), None).err().expect("nobody is there");
             assert_eq!(failed.wall, Some(model::Wall::Network), "{failed:?}");
         }
+        "gone" => {
+            let (alive, dead) = rustix::pipe::pipe().expect("a pipe");
+            drop(dead);
+            let gate: Box<dyn Outside> = Box::new(Gone(alive));
+            let failed = raise(&powers(&["/usr/bin/true"], gated()), Some(gate)).err().expect("nobody writes");
+            assert!(failed.message.contains("the gate"), "{failed:?}");
+        }
         "costs" => costs(),
         _ => unreachable!("no such scene"),
     }
@@ -454,8 +484,8 @@ fn neighbours() {
 struct Nobody(OwnedFd, Doors);
 
 impl Outside for Nobody {
-    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
-        Vec::new()
+    fn files(&mut self) -> Handed {
+        Handed::default()
     }
 
     fn takes(&mut self, doors: Doors, _: i32) -> Result<(), Trouble> {
@@ -468,12 +498,31 @@ impl Outside for Nobody {
     }
 }
 
+/// It was to write a file, and has gone before.
+struct Gone(OwnedFd);
+
+impl Outside for Gone {
+    fn files(&mut self) -> Handed {
+        let (ours, theirs) = descriptors::wire().expect("a wire");
+        drop(ours);
+        Handed { paths: vec![AUTHORITIES.into()], wire: Some(theirs) }
+    }
+
+    fn takes(&mut self, _: Doors, _: i32) -> Result<(), Trouble> {
+        unreachable!("no wall was up")
+    }
+
+    fn gone(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Looks at what it has started to dial, and ends it.
 struct Harmless;
 
 impl Outside for Harmless {
-    fn files(&mut self) -> Vec<(PathBuf, Vec<u8>)> {
-        Vec::new()
+    fn files(&mut self) -> Handed {
+        Handed::default()
     }
 
     fn takes(&mut self, doors: Doors, first: i32) -> Result<(), Trouble> {
@@ -612,6 +661,11 @@ fn the_files_of_the_gate_are_in_the_places_that_programs_know() {
 #[test]
 fn sandboxes_side_by_side_do_not_see_each_other() {
     play("neighbours");
+}
+
+#[test]
+fn nothing_runs_where_the_gate_has_gone_before_it_wrote_its_files() {
+    play("gone");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn host() -> Host {
 fn trust(powers: &Powers) -> Trust {
     let Network::Gated(Gated { reads: true, .. }) = &powers.network else { return Trust::default() };
     Trust {
-        files: [AUTHORITIES, JAVA_AUTHORITIES].map(|path| (path.into(), b"trusted".to_vec())).to_vec(),
+        files: [AUTHORITIES, JAVA_AUTHORITIES].map(PathBuf::from).to_vec(),
         replaced: vec![
             ("/etc/ssl/certs/ca-certificates.crt".into(), AUTHORITIES),
             ("/etc/ssl/certs/java/cacerts".into(), JAVA_AUTHORITIES),

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use guest::wire::{self, Report};
 use guest::{Orders, Payload, Step, Trial};
-use model::{Doors, Network, Outlet, Outside, Powers, SetupFailure, Streams, Wall, Witness};
+use model::{Doors, Handed, Network, Outlet, Outside, Powers, SetupFailure, Streams, Wall, Witness};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -88,7 +88,7 @@ pub fn launch(
     blueprint: Blueprint,
     powers: &Powers,
     host: &Host,
-    streams: Streams,
+    (streams, handed): (Streams, Handed),
     trace: bool,
     starts: Starts<'_>,
 ) -> Result<Raised, SetupFailure> {
@@ -148,7 +148,7 @@ pub fn launch(
     }
     let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
     // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
-    let orders = ManuallyDrop::new(Orders { steps, trials, payload, mask, trace });
+    let mut orders = ManuallyDrop::new(Orders { steps, trials, payload, handed: handed.wire, mask, trace });
     let trees = ManuallyDrop::new(trees);
     let sweep = !namespaces.pid;
     if sweep && let Err(error) = process::adopt_orphans() {
@@ -202,6 +202,8 @@ pub fn launch(
     let armed = armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names));
     // Before the proof, in which the child waits for a word of ours: so nothing of the payload runs before somebody has them.
     let armed = armed.and_then(|doors| hand_out(&mut raised, doors));
+    // Not the only end that hangs up if the child is gone: it must be no other's.
+    drop(orders.handed.take());
     match armed.and_then(|()| await_proof(&mut raised, &orders.trials)) {
         Ok(()) => Ok(raised),
         Err(failed) => Err(raised.abandon(failed)),
@@ -514,6 +516,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         | Step::Receive
         | Step::Directory { .. }
         | Step::File { .. }
+        | Step::HandOut { .. }
         | Step::Link { .. }
         | Step::Bind { .. }
         | Step::Scratch { .. }
@@ -525,7 +528,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         | Step::SealRoot
         | Step::ChangeRoot => Wall::Files,
         Step::Hostname(_) => Wall::Hostname,
-        Step::BeginNetwork | Step::JoinNetwork | Step::OpenDoors { .. } => Wall::Network,
+        Step::BeginNetwork | Step::JoinNetwork | Step::OpenDoors { .. } | Step::AwaitHanded => Wall::Network,
         Step::NewSession | Step::OwnTerminal => Wall::Terminal,
         Step::NewKeyring | Step::ForbidInspection => Wall::Inheritance,
         Step::DropCapabilities { .. } | Step::ForbidNewPrivileges => Wall::Privileges,
@@ -538,6 +541,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         Step::Proc { .. } => "this looks like a container that masks /proc; start it with an unmasked one",
         Step::NewRoot { .. } | Step::KeepMountsPrivate | Step::MapSelf { .. } => crate::assess::USER_NAMESPACES,
         Step::OpenDoors { .. } => crate::assess::PACKET_FILTER,
+        Step::AwaitHanded => "the gate ended before it was ready: run it again, or without a network (`--no-net`)",
         Step::Bind { .. } => "check that the path exists, that you may read it, and that nobody replaces it meanwhile",
         _ => "see `belljar doctor`",
     };

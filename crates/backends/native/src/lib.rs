@@ -29,8 +29,8 @@ use std::cell::OnceCell;
 use std::os::fd::OwnedFd;
 
 use model::{
-    Backend, BackendReport, Enforcement, Grant, GroundKind, Network, Plan, Sandbox, SetupFailure, Stack, Streams,
-    Strength, Wall,
+    Backend, BackendReport, Enforcement, Grant, GroundKind, Handed, Network, Plan, Sandbox, SetupFailure, Stack,
+    Streams, Strength, Wall,
 };
 
 pub use supervise::{Supervised, Warm};
@@ -135,10 +135,11 @@ impl Native {
         (carrier, ties): (&Carrier, Ties),
         enforcement: Enforcement,
     ) -> Result<Supervised, SetupFailure> {
-        let trust = trust_for(grant, &mut streams)?;
+        let (trust, handed) = trust_for(grant, &mut streams)?;
         let powers = grant.powers();
         let blueprint = plan::carried(powers, stacks, trust, self.host(), carrier).map_err(unplannable)?;
-        let raised = launch::launch(blueprint, powers, self.host(), streams, trace, Starts::Carrier(carrier, ties))?;
+        let starts = Starts::Carrier(carrier, ties);
+        let raised = launch::launch(blueprint, powers, self.host(), (streams, handed), trace, starts)?;
         let (grant, stacks) = (grant.clone(), stacks.to_vec());
         Ok(Supervised { raised, grant, stacks, enforcement, backend: carrier.backend, desk: None })
     }
@@ -149,11 +150,14 @@ fn unplannable(error: plan::Unplannable) -> SetupFailure {
 }
 
 /// Before anything else is done: no files are asked of nobody.
-fn trust_for(grant: &Grant, streams: &mut Streams) -> Result<Trust, SetupFailure> {
+fn trust_for(grant: &Grant, streams: &mut Streams) -> Result<(Trust, Handed), SetupFailure> {
     match (&grant.powers().network, &mut streams.outside) {
-        (Network::Gated(_), Some(outside)) => Ok(Trust::look(grant.powers(), outside.files())),
+        (Network::Gated(_), Some(outside)) => {
+            let handed = outside.files();
+            Ok((Trust::look(grant.powers(), handed.paths.clone()), handed))
+        }
         (Network::Gated(_), None) => Err(launch::nobody_outside()),
-        (Network::Closed, _) => Ok(Trust::default()),
+        (Network::Closed, _) => Ok((Trust::default(), Handed::default())),
     }
 }
 
@@ -201,16 +205,10 @@ impl Backend for Native {
         mut streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        let trust = trust_for(grant, &mut streams)?;
-        let raised = launch::launch(
-            self.blueprint(grant, stacks, trust)?,
-            grant.powers(),
-            self.host(),
-            streams,
-            trace,
-            Starts::Command,
-        )
-        .map_err(|failure| self.with_a_way_out(failure, grant))?;
+        let (trust, handed) = trust_for(grant, &mut streams)?;
+        let blueprint = self.blueprint(grant, stacks, trust)?;
+        let raised = launch::launch(blueprint, grant.powers(), self.host(), (streams, handed), trace, Starts::Command)
+            .map_err(|failure| self.with_a_way_out(failure, grant))?;
         Ok(Box::new(Supervised {
             raised,
             grant: grant.clone(),
@@ -236,9 +234,10 @@ impl Backend for Native {
                 layers: false,
             });
         }
-        let trust = trust_for(grant, &mut streams)?;
+        let (trust, handed) = trust_for(grant, &mut streams)?;
         let blueprint = self.blueprint(grant, stacks, trust)?;
-        let raised = launch::launch(blueprint, grant.powers(), self.host(), streams, false, Starts::Nothing)?;
+        let ends = (streams, handed);
+        let raised = launch::launch(blueprint, grant.powers(), self.host(), ends, false, Starts::Nothing)?;
         let greeting = live::Greeting::of(grant, raised.owner);
         let desk = live::desk::Desk::new(visitors, &greeting).map_err(launch::cannot("take visitors"))?;
         Ok(Box::new(Supervised {

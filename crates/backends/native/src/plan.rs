@@ -407,12 +407,12 @@ fn root(
             skeleton.file(Path::new(file), 0o644, contents.into_bytes())?;
         }
     }
-    for (file, contents) in trusted {
+    for file in &trusted {
         // It would be hidden, and something of the host's be trusted in its place.
-        if exists(&file) {
-            return Err(Unplannable::Covered(file));
+        if exists(file) {
+            return Err(Unplannable::Covered(file.clone()));
         }
-        skeleton.file(&file, 0o444, contents)?;
+        skeleton.file(file, 0o444, Vec::new())?;
     }
     for place in places.iter().filter(|place| !covered(&place.path)) {
         if place.folder {
@@ -459,6 +459,9 @@ fn root(
     }
     steps.append(&mut own.steps);
     steps.append(&mut skeleton.steps);
+    if !trusted.is_empty() {
+        steps.push(Step::HandOut { files: trusted.iter().map(|file| relative(file)).collect::<Result<_, _>>()? });
+    }
 
     // Outer mounts before inner ones, or the outer would hide the inner.
     enum Mount<'a> {
@@ -554,6 +557,10 @@ fn root(
         steps.push(Step::Receive);
     }
     steps.append(&mut mounted);
+    // Last: whoever writes them has had the time of all that is mounted.
+    if !trusted.is_empty() {
+        steps.push(Step::AwaitHanded);
+    }
     Ok(trees)
 }
 

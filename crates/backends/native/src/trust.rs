@@ -9,8 +9,8 @@ use model::{AUTHORITIES, Gated, JAVA_AUTHORITIES, Network, Origin, Powers};
 /// What is to be seen instead of what is there. As plain data: a plan is a pure function of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Paths inside, with what is to be in them.
-    pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Paths inside, in the order in which they are handed over.
+    pub files: Vec<PathBuf>,
     /// Files of the host, free of links, and which of `files` is seen in their place.
     pub replaced: Vec<(PathBuf, &'static str)>,
     /// Names that programs know, and which file they lead to where nothing of the host's is.
@@ -32,15 +32,15 @@ impl Trust {
     pub fn foreseen(powers: &Powers) -> Trust {
         match &powers.network {
             Network::Gated(Gated { reads: true, .. }) => {
-                Trust::look(powers, [AUTHORITIES, JAVA_AUTHORITIES].map(|path| (path.into(), Vec::new())).to_vec())
+                Trust::look(powers, [AUTHORITIES, JAVA_AUTHORITIES].map(PathBuf::from).to_vec())
             }
             Network::Gated(_) | Network::Closed => Trust::default(),
         }
     }
 
     /// `files` of the gate's, and what they stand for on this host.
-    pub fn look(powers: &Powers, files: Vec<(PathBuf, Vec<u8>)>) -> Trust {
-        let given = |path: &str| files.iter().any(|(file, _)| file == Path::new(path));
+    pub fn look(powers: &Powers, files: Vec<PathBuf>) -> Trust {
+        let given = |path: &str| files.iter().any(|file| file == Path::new(path));
         let mut replaced = BTreeSet::new();
         let mut well_known = Vec::new();
         // Looked up to where they really are: their names are links more often than not.

@@ -9,6 +9,8 @@ use tokio::sync::Notify;
 use super::TOLD_ALONE;
 use super::tally::{Note, Tally};
 
+/// Is told at once when there is more of it.
+const MOST_WAITING: usize = 64;
 /// In a result; the record has all of them.
 const MOST_LISTED: usize = 64;
 /// Letters of each text in there. The guest chooses paths of many thousands, and with enough of those nothing would be told at all.
@@ -24,6 +26,10 @@ pub(crate) struct Session {
     connections: Cell<u64>,
     /// By host, port and rule.
     requests: RefCell<Tally<(String, Option<u16>, String)>>,
+    /// Is over, and not written down yet.
+    over: RefCell<Vec<NetworkEvent>>,
+    /// Told when there is something.
+    ends: Notify,
 }
 
 impl Session {
@@ -35,6 +41,8 @@ impl Session {
             breaks: Notify::new(),
             connections: Cell::new(0),
             requests: RefCell::new(Tally::new(TOLD_ALONE)),
+            over: RefCell::default(),
+            ends: Notify::new(),
         }
     }
 
@@ -47,6 +55,43 @@ impl Session {
 
     /// Writes it down and counts it. What can't be written down must not happen, and nothing after it.
     pub fn record(&self, event: &NetworkEvent) -> Result<(), Trouble> {
+        // In the order in which it happened.
+        self.catch_up();
+        self.record_now(event)
+    }
+
+    /// Of something that has happened: it is written down once what is being done now is done, so that no client waits for
+    /// that, and before anything else is.
+    pub fn record_soon(&self, event: NetworkEvent) {
+        let waiting = {
+            let mut over = self.over.borrow_mut();
+            over.push(event);
+            over.len()
+        };
+        match waiting < MOST_WAITING {
+            true => self.ends.notify_one(),
+            false => self.catch_up(),
+        }
+    }
+
+    /// Writes down what is over. If that can't be, nothing more goes out.
+    pub fn catch_up(&self) {
+        for event in self.over.take() {
+            if self.record_now(&event).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Catches up whenever there is something, for as long as it is asked.
+    pub async fn keep_up(&self) {
+        loop {
+            self.ends.notified().await;
+            self.catch_up();
+        }
+    }
+
+    fn record_now(&self, event: &NetworkEvent) -> Result<(), Trouble> {
         if self.broken.get() {
             return Err(Trouble {
                 message: "the record can't be written".to_owned(),

@@ -111,8 +111,8 @@ impl Drop for Exchange {
             why: if self.status.get().is_none() { "it was not answered".to_owned() } else { String::new() },
             ..self.event(NetworkDeed::Answer)
         };
-        // If this can't be written, the session is broken from here on, and nothing more goes out.
-        drop(self.session.record(&event));
+        // If this can't be written, the session is broken from then on, and nothing more goes out.
+        self.session.record_soon(event);
     }
 }
 

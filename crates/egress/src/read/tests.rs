@@ -324,6 +324,8 @@ async fn gate(setting: Setting, roots: &TestRoots, porter: TestPorter, upstream:
     let session = Rc::new(Session::new(porter.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let writes = session.clone();
+    spawn_local(async move { writes.keep_up().await });
     let (reader, shared) = (Rc::new(reader), session.clone());
     spawn_local(async move {
         while let Ok((client, _)) = listener.accept().await {

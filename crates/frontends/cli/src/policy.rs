@@ -28,7 +28,7 @@ pub fn policy(matches: &ArgMatches, policies: &dyn Policies) -> u8 {
         }),
         "test" => policies.replay(&path("file").unwrap_or_default(), path("envelopes").as_deref()).map(|replay| {
             let code = u8::from(!replay.newly_denied.is_empty() || !replay.newly_allowed.is_empty());
-            print(matches, &replay, || replayed(&replay), code)
+            print(matches, &replay, || replayed(&replay, path("envelopes").is_none()), code)
         }),
         "trust" => policies
             .trust(&path("folder").unwrap_or_else(|| PathBuf::from(".")))
@@ -114,7 +114,12 @@ fn differences(comparison: &Comparison) -> Vec<String> {
     now.chain(only_then.iter().map(|line| format!("+ {line}"))).collect()
 }
 
-fn replayed(replay: &Replay) -> Vec<String> {
+/// What is asked before a run is kept. What it does at the gate is on its record, which has no queries and no values in it:
+/// too little to judge it again.
+const AT_THE_GATE: &str = "not replayed: what runs asked at the gate (names and addresses, methods and paths of requests, \
+    stand-ins in them); for those see `belljar net`";
+
+fn replayed(replay: &Replay, of_the_past: bool) -> Vec<String> {
     let Replay { replayed, newly_denied, newly_allowed } = replay;
     let mut lines = vec![format!("{replayed} envelopes replayed")];
     for (title, list) in [("stricter:", newly_denied), ("looser:", newly_allowed)] {
@@ -138,6 +143,10 @@ fn replayed(replay: &Replay) -> Vec<String> {
     }
     if newly_denied.is_empty() && newly_allowed.is_empty() {
         lines.push("all answered as now".to_owned());
+    }
+    // Who names a file of envelopes has chosen what is tried.
+    if of_the_past {
+        lines.push(AT_THE_GATE.to_owned());
     }
     lines
 }
