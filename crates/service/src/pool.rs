@@ -131,7 +131,7 @@ impl Running {
             said = &mut reading => said?,
             // Somebody else may still hold the other end; whoever could speak is gone.
             ended = self.carrier.readable() => {
-                ended?;
+                drop(ended?);
                 match tokio::time::timeout(Duration::from_millis(200), reading).await {
                     Ok(said) => said?,
                     Err(_) => return Err(Lost::Ended),
