@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
@@ -31,6 +31,8 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, make: Maker) -> io::Re
     let talk = UnixStream::from(handed.remove(0));
     stand_on(&handed)?;
     drop(handed);
+    // Nothing that we start need know where jobs come from, not even by a copy that it never uses.
+    process::close_all_from(3, talk.as_raw_fd())?;
     // By this the other side can end us, and nobody who has our number next.
     let own = process::open(process_number())?;
     descriptors::send(talk.as_fd(), b".", &[own.as_fd()])?;

@@ -93,7 +93,7 @@ impl Pool {
         };
         let carrier = Arc::new(watched(own, Interest::READABLE)?);
         // From here on: whoever drops this ends it.
-        let mut running = Running { talk: None, carrier, over: false };
+        let mut running = Running { talk: None, read: Vec::new(), carrier, over: false };
         let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
         talk.write_all(&length.to_le_bytes()).await?;
         talk.write_all(&bytes).await?;
@@ -115,17 +115,17 @@ impl Pool {
 /// A job that is being carried out.
 pub struct Running {
     talk: Option<UnixStream>,
+    read: Vec<u8>,
     carrier: Arc<AsyncFd<OwnedFd>>,
     /// The answer came.
     over: bool,
 }
 
 impl Running {
-    /// What it says next; after an answer there is nothing more. Not to be dropped half-way and called again: what was read
-    /// of a frame would be lost.
+    /// What it says next; after an answer there is nothing more.
     pub async fn next(&mut self) -> Result<Said, Lost> {
         let Some(talk) = &mut self.talk else { return Err(Lost::Ended) };
-        let mut reading = pin!(frame(talk));
+        let mut reading = pin!(frame(talk, &mut self.read));
         let said = tokio::select! {
             biased;
             said = &mut reading => said?,
@@ -177,18 +177,25 @@ fn end(carrier: Arc<AsyncFd<OwnedFd>>) {
     });
 }
 
-async fn frame(talk: &mut UnixStream) -> Result<Said, Lost> {
-    let ended = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Lost::Ended,
-        _ => Lost::Io(error),
-    };
-    let mut length = [0; LENGTH];
-    talk.read_exact(&mut length).await.map_err(ended)?;
-    let length = u32::from_le_bytes(length) as usize;
-    if length > LARGEST_ANSWER {
-        return Err(io::Error::other("an answer that is too large").into());
+/// The next frame. What was read of one stays in `read`, so whoever waits for it may stop waiting and come back.
+async fn frame(talk: &mut UnixStream, read: &mut Vec<u8>) -> Result<Said, Lost> {
+    loop {
+        if let Some((length, rest)) = read.split_first_chunk::<LENGTH>() {
+            let length = u32::from_le_bytes(*length) as usize;
+            if length > LARGEST_ANSWER {
+                return Err(io::Error::other("an answer that is too large").into());
+            }
+            if let Some(bytes) = rest.get(..length) {
+                let said = serde_json::from_slice(bytes).map_err(io::Error::other)?;
+                read.drain(..LENGTH + length);
+                return Ok(said);
+            }
+        }
+        match talk.read_buf(read).await {
+            Ok(0) => return Err(Lost::Ended),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(Lost::Ended),
+            Err(error) => return Err(error.into()),
+        }
     }
-    let mut bytes = vec![0; length];
-    talk.read_exact(&mut bytes).await.map_err(ended)?;
-    serde_json::from_slice(&bytes).map_err(|error| io::Error::other(error).into())
 }

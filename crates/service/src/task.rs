@@ -33,7 +33,8 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             let outcome = service.run(&request);
             let answer = told(&outcome, service);
             let kept = matches!(&outcome, Outcome::Ran(finished) if finished.leftover.is_some());
-            leave(own, kept)?;
+            // It ran: what could not be tidied up is swept at the next start, and is no answer to whoever asked.
+            drop(leave(own, kept));
             answer
         }
         Task::Explain { wish } => {

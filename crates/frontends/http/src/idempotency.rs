@@ -65,7 +65,7 @@ async fn keyed(app: &App, key: &HeaderValue, caller: &Caller, request: Request, 
     let key = key.ok_or_else(|| Problem::wrong("an `Idempotency-Key` has between 1 and 255 visible letters"))?;
     let name: Name = (caller.tenant.clone(), format!("{} {}", caller.token, request.uri().path()), key.to_owned());
     let (parts, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, app.options.largest_body).await.map_err(|_| crate::body::too_large(app))?;
+    let body = crate::body::read(app, body).await?;
     let digest = blake3::hash(&body);
     let sender = match app.keys.enter(&name, digest)? {
         Entered::First(sender) => sender,

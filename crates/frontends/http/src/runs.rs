@@ -50,6 +50,8 @@ struct Told {
     notices: Vec<String>,
     end: Option<(std::result::Result<Value, Problem>, Instant)>,
     listeners: usize,
+    /// It was told to end before it did.
+    cancelled: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -123,7 +125,7 @@ impl Run {
     /// The run as it is now.
     pub fn shown(&self) -> Value {
         let told = self.lock();
-        let mut shown = json!({"id": self.id, "status": "running", "created": self.began, "notices": told.notices});
+        let mut shown = json!({"id": self.id, "status": "running", "created": self.began, "cancelled": told.cancelled, "notices": told.notices});
         match &told.end {
             None => {}
             Some((Ok(result), _)) => (shown["status"], shown["result"]) = ("done".into(), result.clone()),
@@ -267,39 +269,28 @@ async fn carried(pool: &Pool, run: &Arc<Run>, job: &Job, piped: Piped) -> Result
         begun = pool.begin(job, Some(streams)) => begun?,
         () = run.cancel.notified() => return Err(cancelled()),
     };
-    let (says, mut said) = mpsc::channel(16);
-    let (ends, mut ended) = mpsc::channel::<()>(1);
-    // In a task of its own: what is read of a frame is not lost while something else happens.
-    let listening = tokio::spawn(async move {
-        let mut running = begun;
-        loop {
-            let next = tokio::select! {
-                biased;
-                // Told to end once; then its last words are waited for.
-                Some(()) = ended.recv() => { running.cancel(); ended.close(); running.next().await }
-                next = running.next() => next,
-            };
-            let last = !matches!(next, Ok(Said::Notice(_)));
-            if says.send(next).await.is_err() || last {
-                break;
-            }
-        }
-    });
+    let mut running = begun;
+    let mut told_to_end = false;
     let answer = loop {
         tokio::select! {
-            heard = said.recv() => match heard {
-                Some(Ok(Said::Notice(text))) => {
+            heard = running.next() => match heard {
+                Ok(Said::Notice(text)) => {
                     run.says("notice", &json!({"text": text}));
                     run.lock().notices.push(text);
                 }
-                Some(Ok(Said::Answer(answer))) => break Ok(answer),
-                Some(Err(lost)) => break Err(lost.into()),
-                None => break Err(Lost::Ended.into()),
+                Ok(Said::Answer(answer)) => break Ok(answer),
+                // Whoever is told to end before a sandbox stands has nothing to say.
+                Err(Lost::Ended) if told_to_end => break Err(cancelled()),
+                Err(lost) => break Err(lost.into()),
             },
-            () = run.cancel.notified() => drop(ends.try_send(())),
+            // Told to end; then its last words are waited for.
+            () = run.cancel.notified() => {
+                told_to_end = true;
+                run.lock().cancelled = true;
+                running.cancel();
+            }
         }
     };
-    drop(listening);
     for reader in readers {
         // A pipe whose other end somebody holds has no end; what was said is said.
         drop(tokio::time::timeout(DRAIN, reader).await);
@@ -308,7 +299,7 @@ async fn carried(pool: &Pool, run: &Arc<Run>, job: &Job, piped: Piped) -> Result
 }
 
 fn cancelled() -> Problem {
-    Problem::new(axum::http::StatusCode::CONFLICT, "cancelled", "it was ended before it began")
+    Problem::new(axum::http::StatusCode::CONFLICT, "cancelled", "it was ended before it ran")
 }
 
 type Readers = Vec<tokio::task::JoinHandle<()>>;

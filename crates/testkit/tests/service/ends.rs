@@ -20,7 +20,8 @@ pub const ALL: &[(&str, Check)] = &[
 fn was_cancelled(server: &Server) -> Result<(), String> {
     until("the ledger says so", || {
         let ended = server.entries("run.ended")?;
-        Ok(ended.last().is_some_and(|entry| entry["data"]["overrun"] == "cancelled"))
+        // By the signal, or by us if it takes no notice of that.
+        Ok(ended.last().is_some_and(|entry| entry["data"]["signal"] == 15 || entry["data"]["overrun"] == "cancelled"))
     })
 }
 
@@ -44,8 +45,10 @@ fn cancel(who: Who) -> Result<(), String> {
     let (ids, stream) = first_event(sent)?;
     server.as_(&server.token, "DELETE", &format!("/v1/runs/{ids}"), None, &[])?.expect(202)?;
     let rest = told(read_rest(stream))?;
-    holds(rest.contains("event: result") && rest.contains("\"overrun\":\"cancelled\""), rest)?;
+    holds(rest.contains("event: result") && rest.contains("\"signal\":15"), rest)?;
     holds(processes(&mark).is_empty(), "nothing of it is left")?;
+    let shown = server.get(&format!("/v1/runs/{ids}"))?.expect(200)?.json()?;
+    holds(shown["cancelled"] == true, shown)?;
     was_cancelled(&server)
 }
 

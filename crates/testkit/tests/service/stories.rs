@@ -142,7 +142,7 @@ fn approval(who: Who) -> Result<(), String> {
 
 fn refusal(who: Who) -> Result<(), String> {
     let desk = Desk::of(who)?;
-    desk.policy("[[rule]]\nname = \"no-id\"\nwhen = { program = \"id\" }\nthen = \"deny\"\nwhy = \"not here\"\n")?;
+    desk.policy("[[rule]]\nid = \"no-id\"\nwhen = { program = \"id\" }\nthen = \"deny\"\nwhy = \"not here\"\n")?;
     let server = Server::with(desk, &[])?;
     let answer = server.post("/v1/run", &json!({"command": ["id"]}))?.expect(403)?;
     holds(answer.header("content-type") == Some("application/problem+json"), "a problem")?;

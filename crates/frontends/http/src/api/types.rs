@@ -222,6 +222,8 @@ pub struct RunShown {
     pub status: String,
     /// Seconds since 1970.
     pub created: u64,
+    /// It was told to end before it did.
+    pub cancelled: bool,
     /// What a person would be told at a terminal.
     pub notices: Vec<String>,
     /// As `belljar run --json` says it.
