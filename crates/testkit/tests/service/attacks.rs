@@ -28,7 +28,7 @@ fn sizes(who: Who) -> Result<(), String> {
     server.post("/v1/run", &body)?.expect(413)?;
     let keyed = [("Idempotency-Key", "large")];
     server.as_(&server.token, "POST", "/v1/run", Some(&body), &keyed)?.expect(413)?;
-    let long = "x".repeat(80 << 10);
+    let long = "x".repeat(200 << 10);
     let answer = server.as_(&server.token, "GET", "/v1/sandboxes", None, &[("X-Long", long.as_str())])?;
     holds(answer.status == 431, format!("{}", answer.status))?;
     // It still serves.
