@@ -107,10 +107,12 @@ struct Kept {
     tokens: Vec<Token>,
 }
 
+type ByDigest = BTreeMap<[u8; 32], Token>;
+
 /// The file, and what was in it when it was read last.
 pub struct Tokens {
     folder: PathBuf,
-    known: Mutex<(Option<Mark>, BTreeMap<[u8; 32], Token>)>,
+    known: Mutex<(Option<Mark>, ByDigest)>,
 }
 
 /// Tells one writing of the file from another.

@@ -73,7 +73,7 @@ impl Limits {
     fn asked(self) -> Result<Asked> {
         let seconds = |name: &str, value: Option<f64>| match value {
             None => Ok(None),
-            Some(value) if value >= 0.001 && value <= LONGEST => Ok(Some(Duration::from_secs_f64(value))),
+            Some(value) if (0.001..=LONGEST).contains(&value) => Ok(Some(Duration::from_secs_f64(value))),
             Some(_) => Err(Problem::wrong(format!("`{name}` is between 0.001 and {LONGEST} seconds"))),
         };
         let millicpus = match self.cpus {
