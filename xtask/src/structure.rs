@@ -277,5 +277,8 @@ mod tests {
         assert!(!may_use("crates/belljar", "belljar-testkit", false));
         assert!(!may_use("crates/belljar", "belljar-laws", false));
         assert!(!may_use("crates/new", "belljar-model", false));
+        assert!(may_use("crates/frontends/http", "belljar-service", false));
+        assert!(!may_use("crates/frontends/http", "belljar-engine", false));
+        assert!(!may_use("crates/frontends/cli", "belljar-service", false));
     }
 }

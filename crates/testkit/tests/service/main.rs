@@ -2,6 +2,7 @@
 
 mod attacks;
 mod client;
+mod described;
 #[path = "../policy/desk.rs"]
 mod desk;
 mod ends;
@@ -22,6 +23,10 @@ fn main() {
             trials.push(twice::trial(name, who, missing.clone().or_else(|| twice::why_not(who)), move || check(who)));
         }
     }
+    let missing = missing.or_else(described::why_not).or_else(|| twice::why_not(Who::Root));
+    trials.push(twice::trial("what_the_service_says_of_itself_is_so", Who::Root, missing, || {
+        described::check(Who::Root)
+    }));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
