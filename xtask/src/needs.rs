@@ -21,6 +21,7 @@ const EXPORT_READERS: &[&str] = &[
 ];
 const NETWORK_CLIENTS: &[&str] =
     &["aiohttp==3.14.5", "asyncssh==2.24.1", "grpcio==1.85.1", "httpx==0.28.1", "requests==2.34.2", "websockets==17.4"];
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const MITMPROXY: &str = "mitmproxy==11.0.2";
 const SCANNERS: &[&str] = &["bandit", "semgrep"];
 const CARGO_DENY: &str = "0.20.2";
@@ -131,6 +132,13 @@ const NEEDS: &[Need] = &[
         Importance::Welcome,
         || peers_folder().join("exports/bin/pip").exists() && has_export_readers(),
         || virtual_environment("exports", EXPORT_READERS),
+    ),
+    made(
+        "schemathesis",
+        "the test of the service against its own description",
+        Importance::Welcome,
+        || place::runs(&peers_folder().join("schemathesis/bin/schemathesis")),
+        || virtual_environment("schemathesis", &[SCHEMATHESIS]),
     ),
     made(
         "Python's clients of the network",

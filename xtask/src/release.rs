@@ -12,7 +12,8 @@ use crate::{place, steps};
 /// `cargo xtask release`: builds it and says where it is.
 pub fn build() -> Result<(), String> {
     let belljar = make(&["belljar-wasm-worker"])?;
-    for built in [belljar.clone(), belljar.with_file_name("belljar-wasm")] {
+    let beside = ["belljar-service", "belljar-wasm"].map(|name| belljar.with_file_name(name));
+    for built in std::iter::once(belljar).chain(beside) {
         let size = std::fs::metadata(&built).map_err(|error| format!("{}: {error}", built.display()))?.len();
         println!("{} ({:.1} MiB)", built.display(), size as f64 / f64::from(1 << 20));
     }

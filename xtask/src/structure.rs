@@ -39,7 +39,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "belljar-workspace", "belljar-ledger", "belljar-export", "belljar-monitor", "belljar-sys", "belljar-vault",
         ],
     ),
-    ("crates/frontends/*", &["belljar-model"]),
+    ("crates/wire", &["belljar-model"]),
+    // Hands jobs to processes that do one each with a `Service` that is given to them; names no engine.
+    ("crates/service", &["belljar-model", "belljar-wire", "belljar-sys"]),
+    // Its threads may not call a `Service`, which forks: it hands jobs to carriers. `sys` for sockets that are handed to it.
+    ("crates/frontends/http", &["belljar-model", "belljar-wire", "belljar-service", "belljar-sys"]),
+    ("crates/frontends/*", &["belljar-model", "belljar-wire"]),
     ("crates/testkit", &["belljar-model"]),
     // What it tries is everywhere; nothing that ships uses it.
     (
@@ -272,5 +277,8 @@ mod tests {
         assert!(!may_use("crates/belljar", "belljar-testkit", false));
         assert!(!may_use("crates/belljar", "belljar-laws", false));
         assert!(!may_use("crates/new", "belljar-model", false));
+        assert!(may_use("crates/frontends/http", "belljar-service", false));
+        assert!(!may_use("crates/frontends/http", "belljar-engine", false));
+        assert!(!may_use("crates/frontends/cli", "belljar-service", false));
     }
 }

@@ -115,12 +115,12 @@ fn copy_for_the_test_user() -> Option<PathBuf> {
     // Removed first: one that still runs can't be written to.
     drop(std::fs::remove_file(&copy));
     std::fs::copy(&built, &copy).ok()?;
-    // What runs modules is found beside it.
-    for beside in ["belljar-wasm", "interpreters"] {
+    // What runs modules, and what serves, is found beside it.
+    for beside in ["belljar-service", "belljar-wasm", "interpreters"] {
         let mut command = Command::new("cp");
         command.args(["--recursive", "--remove-destination"]).arg(built.with_file_name(beside)).arg(peers_folder());
         if !command.status().is_ok_and(|status| status.success()) {
-            println!("cannot copy {beside}: tests of modules are left out");
+            println!("cannot copy {beside}: tests of modules, or of the service, are left out");
         }
     }
     Some(copy)

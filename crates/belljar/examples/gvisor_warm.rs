@@ -91,6 +91,7 @@ fn main() -> ExitCode {
         languages: Vec::new(),
         watch: Box::new(cli::Terminal::default()),
         person: None,
+        state: None,
         version,
     });
     let words = ["belljar", "run", "-q", "--", "/bin/true"].map(std::ffi::OsString::from);

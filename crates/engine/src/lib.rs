@@ -38,6 +38,7 @@ mod toolchains;
 mod user;
 
 use std::cell::OnceCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use model::{
@@ -81,12 +82,19 @@ pub struct Parts {
     pub person: Option<Box<dyn Person>>,
     /// Measures backends beside each other.
     pub comparisons: Box<dyn Benchmarks>,
+    /// Where everything lies that this engine keeps; nothing: in the user's own places. For a process with one engine: what is
+    /// said here holds for all of it.
+    pub state: Option<PathBuf>,
     pub version: &'static str,
 }
 
 impl Engine {
     pub fn new(parts: Parts) -> Engine {
-        let Parts { backends, languages, watch, person, comparisons, version } = parts;
+        let Parts { backends, languages, watch, person, comparisons, state, version } = parts;
+        // First of all: whatever asks where things are gets this answer.
+        if let Some(state) = state {
+            workspace::state_lies_in(state);
+        }
         let watch: Rc<dyn Watch> = Rc::from(watch);
         let workspaces = Workspaces::of_the_user(Box::new(watch.clone()));
         let examiner = Box::new(examine::Scanners);

@@ -4,7 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -35,7 +35,8 @@ const MOST_WORDS: usize = 256;
 /// Where this user's ledger lies.
 pub fn folder(user: &User) -> Option<PathBuf> {
     let home = user.home.as_ref().filter(|home| home.is_dir()).map(|home| home.join(".local/state/belljar"));
-    home.or_else(workspace::state_folder).map(|state| state.join("ledger"))
+    let given = workspace::given_state().map(Path::to_owned);
+    given.or(home).or_else(workspace::state_folder).map(|state| state.join("ledger"))
 }
 
 /// What one request left in the record so far.

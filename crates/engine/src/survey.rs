@@ -305,9 +305,24 @@ fn state(user: &User) -> Vec<PathBuf> {
             found.extend(spellings(&folder));
         }
     }
+    // What the service keeps lies beside the user's own: tokens, and the state of all tenants.
+    let services: Vec<PathBuf> =
+        found.iter().map(|folder| of_the_service(folder)).filter(|folder| folder.exists()).collect();
+    for folder in services {
+        if !found.contains(&folder) {
+            found.push(folder);
+        }
+    }
     // Whoever wrote there could put questions and answers before people.
     found.extend(Path::new(approvals::SPOOL).exists().then(|| approvals::SPOOL.into()));
     found
+}
+
+/// Around a tenant's state, or beside the user's own.
+fn of_the_service(state: &Path) -> PathBuf {
+    const NAME: &str = "belljar-service";
+    let around = state.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == NAME));
+    around.map_or_else(|| state.with_file_name(NAME), Path::to_owned)
 }
 
 /// A path as it is called, and where that leads.

@@ -6,6 +6,7 @@
 
 mod assistant;
 pub mod capabilities;
+pub mod carried;
 pub mod clock;
 pub mod confined;
 pub mod descriptors;

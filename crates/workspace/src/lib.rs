@@ -92,4 +92,4 @@ pub mod hostile {
 pub use error::{Error, Result};
 pub use sight::{KeptView, Sight};
 pub use store::new_id;
-pub use workspaces::{Means, Run, Workspaces, state_folder};
+pub use workspaces::{Means, Run, Workspaces, given_state, state_folder, state_lies_in};

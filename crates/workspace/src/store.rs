@@ -19,6 +19,7 @@ use crate::record::Record;
 use crate::remove;
 use crate::session::is_untouched;
 use crate::state::State;
+use crate::workspaces;
 
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -41,6 +42,9 @@ pub const CLAIM: &str = "claim";
 impl Store {
     /// In the user's folder for state, by the usual variables.
     pub fn of_the_user() -> Option<Store> {
+        if let Some(folder) = workspaces::given_state() {
+            return Some(Store::at(folder.to_owned()));
+        }
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         // A home is not ours to make.
         let home = || variable("HOME").filter(|home| home.is_dir()).map(|home| home.join(".local/state"));

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use model::{
@@ -25,6 +26,20 @@ pub type Run = Session;
 pub struct Workspaces {
     folder: Option<PathBuf>,
     watch: Box<dyn Watch>,
+}
+
+/// Where a tenant's state lies, once that was said.
+static GIVEN: OnceLock<PathBuf> = OnceLock::new();
+
+/// From here on, all state of this process lies there, whatever variables and the user's record say. The first word holds: a
+/// process serves one tenant.
+pub fn state_lies_in(folder: PathBuf) {
+    GIVEN.get_or_init(|| folder);
+}
+
+/// What was said of it.
+pub fn given_state() -> Option<&'static Path> {
+    GIVEN.get().map(PathBuf::as_path)
 }
 
 /// Where the user's sandboxes are kept, or would be.

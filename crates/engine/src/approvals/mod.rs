@@ -80,8 +80,12 @@ pub struct Approvals {
 impl Approvals {
     /// In the user's folders. Standing answers are where the policy is: no variable leads past them either.
     pub fn of_the_user() -> Approvals {
-        let settings = policies::settings_folder(&User::of_the_process());
-        let (session, spool) = (session::current(), SPOOL.into());
+        // A tenant's standing answers are its own, and nobody else's questions are shown to it.
+        let (settings, spool) = match workspace::given_state() {
+            Some(state) => (Some(state.join("settings")), state.join("spool")),
+            None => (policies::settings_folder(&User::of_the_process()), SPOOL.into()),
+        };
+        let session = session::current();
         Approvals {
             state: workspace::state_folder(),
             settings,

@@ -134,7 +134,8 @@ pub fn load(
         .collect();
     // Beside a policy that no variable leads away from.
     let firm = managed.is_some() || folders.first().is_some_and(|folder| user.home.is_some() && folder.is_dir());
-    let counted_in = user.home.as_ref().filter(|_| firm).map(|home| home.join(".local/state/belljar"));
+    let own_state = user.home.as_ref().filter(|_| firm).map(|home| home.join(".local/state/belljar"));
+    let counted_in = workspace::given_state().map(Path::to_owned).or(own_state);
     let files = listed(&managed, &own, &projects, &trust, &foreign_texts);
     let project_texts = &projects;
     let projects = projects.iter().zip(&project_folders).map(|((file, text), folder)| Project {

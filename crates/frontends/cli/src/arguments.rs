@@ -106,6 +106,7 @@ pub fn command(version: &'static str) -> Command {
                 .arg_required_else_help(true)
                 .defer(records::ledger),
         )
+        .subcommands(crate::serve::commands())
         .subcommand(agents::command())
         .subcommand(secrets::command())
         .subcommand(images::command())
@@ -191,6 +192,7 @@ Examples:
   belljar apply                            take it; or `belljar discard`
   belljar run --timeout 30s --memory 512M --json -- ./untrusted
   belljar explain -- npm test              what would happen
+  belljar serve                            the same as an HTTP API on this machine's loopback
   belljar doctor                           what this machine can hold";
 
 const RUN_HELP: &str = "\

@@ -4,7 +4,7 @@ use clap::ArgMatches;
 use model::{Held, Plan, Service};
 
 use crate::words::Layout;
-use crate::{arguments, result, run, words};
+use crate::{arguments, run, words};
 
 pub fn explain(matches: &ArgMatches, service: &dyn Service) -> u8 {
     match service.explain(&arguments::request(matches)) {
@@ -20,7 +20,7 @@ pub fn explain(matches: &ArgMatches, service: &dyn Service) -> u8 {
                 true => run::say_as_json(&outcome),
                 false => words::say(&run::summary(&outcome)),
             }
-            result::code(&outcome)
+            wire::code(&outcome)
         }
     }
 }

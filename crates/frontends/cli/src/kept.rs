@@ -7,7 +7,7 @@ use model::{KeptSandbox, Sandboxes, Service, Trouble};
 use serde::Serialize;
 
 use crate::words::{self, Layout};
-use crate::{NOT_SET_UP, arguments, result, run};
+use crate::{NOT_SET_UP, arguments, run};
 
 const KNOWN: &[&str] = &["ps", "show", "create", "discard", "rm", "snapshot", "rollback", "fork", "gc", "open", "stop"];
 
@@ -88,7 +88,7 @@ fn create(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> u8 {
                 true => run::say_as_json(&outcome),
                 false => words::say(&run::summary(&outcome)),
             }
-            result::code(&outcome)
+            wire::code(&outcome)
         }
     }
 }

@@ -20,12 +20,12 @@ mod net;
 mod new_file;
 mod policy;
 mod receipt;
-mod result;
 mod result_file;
 mod run;
 mod sarif;
 mod scan;
 mod secret;
+mod serve;
 mod sparkline;
 mod watch;
 mod words;
@@ -44,9 +44,9 @@ use model::Service;
 pub mod hostile {
     pub use crate::approve::{block, question};
     pub use crate::explain::lines as explained;
-    pub use crate::result::{code, object};
     pub use crate::run::summary;
     pub use crate::words::{Layout, json, line, page};
+    pub use wire::{code, object};
 
     /// The request that words make, or the complaint about them.
     pub fn request(words: Vec<std::ffi::OsString>) -> Result<Option<model::Request>, String> {
@@ -71,6 +71,10 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         && let Some(("run", matches)) = matches.subcommand()
     {
         return run::run(matches, service);
+    }
+    // What it says, and to whom, is up to the program that serves.
+    if words.get(1).is_some_and(|word| serve::knows(word)) {
+        return serve::hand_over(&words);
     }
     let matches = match arguments::command(version).try_get_matches_from(&words) {
         Ok(matches) => matches,

@@ -7,7 +7,7 @@ use model::{Denial, Exit, Finding, Finished, Leftover, Outcome, Overrun, Redacte
 
 use crate::result_file::ResultFile;
 use crate::words::Layout;
-use crate::{NOT_SET_UP, arguments, artifacts, result, words};
+use crate::{NOT_SET_UP, arguments, artifacts, words};
 
 pub fn run(matches: &ArgMatches, service: &dyn Service) -> u8 {
     run_by(matches, |request| service.run(request))
@@ -32,9 +32,9 @@ pub fn run_by(matches: &ArgMatches, carry_out: impl FnOnce(&model::Request) -> O
         }
     };
     let outcome = carry_out(&arguments::request(matches));
-    let code = result::code(&outcome);
+    let code = wire::code(&outcome);
     if let Some(file) = file
-        && let Err(error) = words::json(&result::object(&outcome), Layout::Line)
+        && let Err(error) = words::json(&wire::object(&outcome), Layout::Line)
             .map_err(Into::into)
             .and_then(|text| file.write((text + "\n").as_bytes()))
     {
@@ -49,7 +49,7 @@ pub fn run_by(matches: &ArgMatches, carry_out: impl FnOnce(&model::Request) -> O
 }
 
 pub fn say_as_json(outcome: &Outcome) {
-    match words::json(&result::object(outcome), Layout::Line) {
+    match words::json(&wire::object(outcome), Layout::Line) {
         Ok(text) => words::say(&text),
         Err(error) => words::say(&format!("belljar: cannot say the result as JSON: {error}")),
     }

@@ -1,0 +1,143 @@
+//! `/v1/run`, `/v1/runs`: something to run, in a sandbox of its own.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde_json::Value;
+use service::{Job, Task};
+
+use super::types::{FileContents, RunRequest, files};
+use super::{Named, ask, streamed};
+use crate::App;
+use crate::body::Sent;
+use crate::caller::Caller;
+use crate::idempotency;
+use crate::problem::{Problem, Result};
+use crate::runs::{self, Piped, Run};
+use crate::tokens::Scope;
+
+/// Run a command or code in a fresh sandbox.
+///
+/// The answer is its result; with `stream`, events: `started`, `stdout`, `stderr`, `notice`, and last `result` or `problem`.
+/// Whoever goes away before the end ends it, unless there is an `Idempotency-Key`.
+#[utoipa::path(post, path = "/v1/run", tag = "runs", request_body = RunRequest,
+    responses((status = 200, description = "It ran", body = super::types::RunShown)))]
+pub async fn run(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Sent(request): Sent<RunRequest>,
+) -> Result<Response> {
+    caller.needs(Scope::Run)?;
+    let RunRequest { command, language, code, files: sent, stdin, timeout, stream, mut options } = request;
+    let mut sent = sent;
+    options.limits.timeout = timeout.or(options.limits.timeout);
+    let command = match (command, language, code) {
+        (Some(command), None, None) if !command.is_empty() => command,
+        (None, Some(language), Some(code)) => {
+            let (command, file) = language.command()?;
+            if sent.insert(file.to_owned(), FileContents::Text(code)).is_some() {
+                return Err(Problem::wrong(format!("`files` has `{file}`, which is where `code` goes")));
+            }
+            command
+        }
+        _ => return Err(Problem::wrong("say either `command`, or `language` and `code`")),
+    };
+    let task = Task::Run { wish: options.wish(command)?, folder: runs::new_id()?, files: files(sent) };
+    let piped = Piped { stdin, streamed: stream };
+    begin(&app, &caller, &headers, caller.job(&app, task), piped).await
+}
+
+/// Carries a run out, and answers as was asked for.
+pub async fn begin(app: &App, caller: &Caller, headers: &HeaderMap, job: Job, piped: Piped) -> Result<Response> {
+    let (streams, keyed) = (piped.streamed, headers.contains_key(idempotency::HEADER));
+    if streams && keyed {
+        return Err(Problem::wrong("`stream` and `Idempotency-Key` don't go together")
+            .hint("a stream has a way back of its own: `GET /v1/runs/{id}/events` with `Last-Event-ID`"));
+    }
+    let admitted = app.admission.enter(&caller.tenant).await?;
+    let run = app.runs.begin(&caller.tenant)?;
+    let listens = streams.then(|| run.clone().listen(0));
+    runs::carry(app.pool.clone(), run.clone(), job, piped, admitted);
+    if let Some(listens) = listens {
+        return Ok(streamed(listens));
+    }
+    let mut waiting = Waiting { run, over: false };
+    let end = waiting.run.end().await;
+    waiting.over = true;
+    Ok(Json(end?).into_response())
+}
+
+/// Whoever waits; if they go away before the end, there is nobody to run it for.
+struct Waiting {
+    run: Arc<Run>,
+    over: bool,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.over {
+            self.run.cancel();
+        }
+    }
+}
+
+/// What a run would do, step by step, without doing it.
+#[utoipa::path(post, path = "/v1/explain", tag = "runs", request_body = RunRequest,
+    responses((status = 200, description = "The plan", body = Object)))]
+pub async fn explain(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Sent(request): Sent<RunRequest>,
+) -> Result<Json<Value>> {
+    caller.needs(Scope::Run)?;
+    let command = match (request.command, request.language) {
+        (Some(command), None) if !command.is_empty() => command,
+        (None, Some(language)) => language.command()?.0,
+        _ => return Err(Problem::wrong("say either `command` or `language`")),
+    };
+    Ok(Json(ask(&app, &caller, Task::Explain { wish: request.options.wish(command)? }).await?))
+}
+
+/// A run of the last minutes.
+#[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "As it began with")),
+    responses((status = 200, description = "As it is now", body = super::types::RunShown)))]
+pub async fn show(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<String>,
+) -> Result<Json<Value>> {
+    caller.needs(Scope::Read)?;
+    Ok(Json(app.runs.find(&caller.tenant, &id)?.shown()))
+}
+
+/// End a run. Its result still comes, and says so.
+#[utoipa::path(delete, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "As it began with")),
+    responses((status = 202, description = "It was told to end")))]
+pub async fn cancel(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<String>,
+) -> Result<StatusCode> {
+    caller.needs(Scope::Run)?;
+    app.runs.find(&caller.tenant, &id)?.cancel();
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// What a run says, from its beginning or after `Last-Event-ID`.
+#[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(("id" = String, Path, description = "As it began with")),
+    responses((status = 200, description = "Events", content_type = "text/event-stream", body = String)))]
+pub async fn events(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Named(id): Named<String>,
+) -> Result<Response> {
+    caller.needs(Scope::Read)?;
+    let run = app.runs.find(&caller.tenant, &id)?;
+    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok()).unwrap_or(0);
+    Ok(streamed(run.listen(after)))
+}

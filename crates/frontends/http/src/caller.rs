@@ -1,0 +1,83 @@
+//! Who asks: by the token, and by nothing else.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use service::{Setting, Task, job::Job};
+
+use crate::App;
+use crate::problem::{Problem, Result};
+use crate::tokens::{LOCAL, Scope, Token};
+
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub tenant: String,
+    /// Its id, which is no secret.
+    pub token: String,
+    token_itself: Token,
+}
+
+impl Caller {
+    /// What every handler begins with.
+    pub fn needs(&self, scope: Scope) -> Result<()> {
+        if self.token_itself.has(scope) {
+            return Ok(());
+        }
+        let name = scope.name();
+        let agent = scope == Scope::Approve && self.token_itself.agent.is_some();
+        let hint = match agent {
+            true => "an agent's token never has it: a person answers, with a token of their own".to_owned(),
+            false => format!("use a token with it: `belljar token create --scopes {name}`"),
+        };
+        let detail = format!("this token does not have the scope `{name}`");
+        Err(Problem::new(StatusCode::FORBIDDEN, "scope", detail).rule(&format!("token.{name}")).hint(hint))
+    }
+
+    /// A job of this tenant, in its own places.
+    pub fn job(&self, app: &App, task: Task) -> Job {
+        Job { setting: self.setting(app), task }
+    }
+
+    fn setting(&self, app: &App) -> Setting {
+        let confined = self.tenant != LOCAL;
+        Setting {
+            state: confined.then(|| app.options.state.join("tenants").join(&self.tenant)),
+            work: app.options.work().join(&self.tenant),
+            confined,
+            agent: self.token_itself.agent.clone(),
+        }
+    }
+}
+
+pub async fn known(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    match found(&app, request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// The same answer for both what is missing and what is wrong.
+fn found(app: &App, headers: &HeaderMap) -> Result<Caller> {
+    let said = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let said = said.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let token = match said {
+        None => None,
+        Some(said) => app.tokens.find(said).map_err(|error| {
+            app.log(&format!("no token can be looked up: {error}"));
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "tokens", "tokens can't be looked up").after(5)
+        })?,
+    };
+    let token = token.ok_or_else(|| {
+        Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "there is no token, or none that holds")
+            .hint("send `Authorization: Bearer bj_…`; `belljar token create` makes one")
+    })?;
+    app.admission.knock(&token.tenant)?;
+    Ok(Caller { tenant: token.tenant.clone(), token: token.id.clone(), token_itself: token })
+}

@@ -1,0 +1,97 @@
+//! A process that does one job and ends: nothing of it is left for the next.
+
+use std::cell::RefCell;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+use model::Watch;
+use sys::{descriptors, process};
+
+use crate::job::{Answer, Job, LARGEST_JOB, LENGTH, Said};
+use crate::launcher::Maker;
+use crate::task;
+
+/// How a job is handed over: these bytes, and descriptors. First the one to talk over; then either none or input, output and
+/// error output.
+pub const HANDED_OVER: &[u8] = b"job";
+
+/// Waits for one job and does it. `taken` is told that this one waits no more.
+pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, make: Maker) -> io::Result<()> {
+    let mut words = [0; HANDED_OVER.len() + 1];
+    let (count, mut handed) = descriptors::receive(jobs, &mut words)?;
+    if count == 0 {
+        return Ok(());
+    }
+    rustix::io::write(taken, &process_number().to_le_bytes())?;
+    if &words[..count] != HANDED_OVER || !matches!(handed.len(), 1 | 4) {
+        return Err(io::Error::other("what was handed over is no job"));
+    }
+    let talk = UnixStream::from(handed.remove(0));
+    stand_on(&handed)?;
+    drop(handed);
+    // Nothing that we start need know where jobs come from, not even by a copy that it never uses.
+    process::close_all_from(3, talk.as_raw_fd())?;
+    // By this the other side can end us, and nobody who has our number next.
+    let own = process::open(process_number())?;
+    descriptors::send(talk.as_fd(), b".", &[own.as_fd()])?;
+    drop(own);
+    let job: Job = serde_json::from_slice(&frame(&talk)?)?;
+    let talk = Rc::new(RefCell::new(talk));
+    let service = make(job.setting.state.clone(), Box::new(Notices(talk.clone())));
+    let answer = task::carry_out(job, service.as_ref());
+    say(&mut talk.borrow_mut(), &Said::Answer(answer))
+}
+
+fn process_number() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// What the payload gets as its input and output is what we stand on ourselves.
+fn stand_on(streams: &[OwnedFd]) -> io::Result<()> {
+    if let [input, output, error] = streams {
+        rustix::stdio::dup2_stdin(input)?;
+        rustix::stdio::dup2_stdout(output)?;
+        rustix::stdio::dup2_stderr(error)?;
+    }
+    Ok(())
+}
+
+fn frame(mut talk: &UnixStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; LENGTH];
+    talk.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > LARGEST_JOB {
+        return Err(io::Error::other("a job that is too large"));
+    }
+    let mut bytes = vec![0; length];
+    talk.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn say(talk: &mut UnixStream, said: &Said) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(said)?;
+    if bytes.len() > crate::job::LARGEST_ANSWER {
+        let message =
+            format!("the answer has {} MiB, and {} are the most", bytes.len() >> 20, crate::job::LARGEST_ANSWER >> 20);
+        bytes = serde_json::to_vec(&Said::Answer(Answer::Trouble { message, fix: "ask for less at once".to_owned() }))?;
+    }
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    talk.write_all(&length.to_le_bytes())?;
+    talk.write_all(&bytes)
+}
+
+/// What a person would be told at a terminal goes to whoever waits for the job.
+struct Notices(Rc<RefCell<UnixStream>>);
+
+impl Watch for Notices {
+    fn progress(&self, _: &str, _: u64, _: u64) {}
+
+    fn warn(&self, text: &str) {
+        // Nobody may be there any more; the job does not end for that.
+        if let Ok(mut talk) = self.0.try_borrow_mut() {
+            drop(say(&mut talk, &Said::Notice(text.to_owned())));
+        }
+    }
+}

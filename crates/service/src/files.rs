@@ -1,0 +1,165 @@
+//! Files that come with a job: made in a folder that is new and nobody else's, from names that are hostile.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::job::{Contents, Files};
+
+/// Files with one job.
+const MOST: usize = 2_000;
+/// Of a path, in bytes, and how deep it goes.
+const LONGEST: usize = 1_024;
+const DEEPEST: usize = 32;
+
+/// Why files can't be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BadFiles {
+    #[error("{0}")]
+    Wrong(String),
+    #[error("cannot make `{}`", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// Makes the folder, which must not be there yet, and everything in it.
+pub fn make(work: &Path, folder: &str, files: &Files) -> Result<PathBuf, BadFiles> {
+    if !is_name(folder) {
+        return Err(BadFiles::Wrong("the folder has no plain name".to_owned()));
+    }
+    let checked = check(files)?;
+    let place = work.join(folder);
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| BadFiles::Io { path, source }
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(work).map_err(io(work))?;
+    // Not the recursive kind: one that is there already is somebody's.
+    DirBuilder::new().mode(0o700).create(&place).map_err(io(&place))?;
+    let made = checked.into_iter().try_for_each(|(name, bytes)| {
+        let path = place.join(name);
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io(parent))?;
+        }
+        // Never through something that is there: no two names lead to one file.
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path).map_err(io(&path))?;
+        file.write_all(&bytes).map_err(io(&path))
+    });
+    match made {
+        Ok(()) => Ok(place),
+        Err(bad) => {
+            // What is left of it is swept at the next start; why it failed is what whoever asked must hear.
+            drop(fs::remove_dir_all(&place));
+            Err(bad)
+        }
+    }
+}
+
+fn check(files: &Files) -> Result<Vec<(&Path, Vec<u8>)>, BadFiles> {
+    if files.len() > MOST {
+        return Err(BadFiles::Wrong(format!("{} files come with it, and {MOST} are the most", files.len())));
+    }
+    files.iter().map(|(name, contents)| Ok((check_name(name)?, bytes(name, contents)?))).collect()
+}
+
+fn check_name(name: &str) -> Result<&Path, BadFiles> {
+    let path = Path::new(name);
+    let wrong = |why: &str| Err(BadFiles::Wrong(format!("`{}` can't be made: {why}", name.escape_debug())));
+    if name.is_empty() || name.len() > LONGEST {
+        return wrong("a path has between 1 and 1024 bytes");
+    }
+    if name.contains('\0') {
+        return wrong("it has a null byte");
+    }
+    if name.ends_with('/') || name.split('/').any(|part| part.is_empty() || part == "." || part == "..") {
+        return wrong("it must be a path below the workspace, without `.`, `..` or empty parts");
+    }
+    if name.split('/').count() > DEEPEST || name.split('/').any(|part| part.len() > 255) {
+        return wrong("it has too many parts, or one that is too long");
+    }
+    match path.components().all(|part| matches!(part, Component::Normal(_))) {
+        true => Ok(path),
+        false => wrong("it must be a path below the workspace"),
+    }
+}
+
+fn bytes(name: &str, contents: &Contents) -> Result<Vec<u8>, BadFiles> {
+    match contents {
+        Contents::Text(text) => Ok(text.as_bytes().to_vec()),
+        Contents::Bytes { base64 } => STANDARD
+            .decode(base64)
+            .map_err(|error| BadFiles::Wrong(format!("`{}` is not in base64: {error}", name.escape_debug()))),
+    }
+}
+
+/// Removes folders of jobs that nothing refers to any more; says how many.
+pub fn sweep(work: &Path, needed: &[PathBuf]) -> io::Result<u64> {
+    let listed = match fs::read_dir(work) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut count = 0;
+    for entry in listed {
+        let entry = entry?;
+        let path = entry.path();
+        let ours = entry.file_type()?.is_dir() && entry.file_name().to_str().is_some_and(is_name);
+        if ours && !needed.iter().any(|needed| needed.starts_with(&path)) {
+            fs::remove_dir_all(&path)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// As the server makes them: letters and digits.
+pub fn is_name(name: &str) -> bool {
+    (16..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Files {
+        Files::from([(name.to_owned(), Contents::Text(String::new()))])
+    }
+
+    #[test]
+    fn no_spelling_of_a_name_leads_out_of_the_folder() {
+        for name in
+            ["", "/etc/passwd", "../up", "a/../../up", "a/./b", "a//b", "a/", ".", "..", "./a", "a\0b", "/", "a/.."]
+        {
+            assert!(check(&named(name)).is_err(), "{name:?}");
+        }
+        for name in ["a", "a/b.py", "..a", "a..", "...", "ä/é", "%2e%2e/a", "..\\a", "~/a", "-rf"] {
+            assert!(check(&named(name)).is_ok(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_made_in_a_new_folder_and_a_bad_one_leaves_none() {
+        let work = std::env::temp_dir().join(format!("belljar-files-{}", std::process::id()));
+        let folder = "0123456789abcdef0123456789abcdef";
+        let files = Files::from([
+            ("src/a.py".to_owned(), Contents::Text("print(1)".to_owned())),
+            ("b.bin".to_owned(), Contents::Bytes { base64: "AAE=".to_owned() }),
+        ]);
+        let place = make(&work, folder, &files).expect("made");
+        assert_eq!(fs::read(place.join("b.bin")).expect("read"), [0, 1]);
+        assert!(make(&work, folder, &files).is_err(), "a folder that is there is somebody's");
+        let both = Files::from([
+            ("a".to_owned(), Contents::Text(String::new())),
+            ("a/b".to_owned(), Contents::Text(String::new())),
+        ]);
+        let other = "1123456789abcdef0123456789abcdef";
+        assert!(make(&work, other, &both).is_err());
+        assert!(!work.join(other).exists());
+        assert_eq!(sweep(&work, &[work.join(folder)]).expect("swept"), 0);
+        assert_eq!(sweep(&work, &[]).expect("swept"), 1);
+        fs::remove_dir_all(&work).expect("removed");
+    }
+}

@@ -1,0 +1,233 @@
+//! What goes between the server and a carrier: frames of a length and JSON. Both are the same build, so there is one version.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use model::{Decision, Favor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Wish;
+
+/// Of a job, in bytes. Whoever serves has smaller limits of its own.
+pub const LARGEST_JOB: usize = 48 << 20;
+/// Of what a carrier says at once.
+pub const LARGEST_ANSWER: usize = 64 << 20;
+/// Of either: in front of it stand so many bytes of length, the least first.
+pub const LENGTH: usize = 4;
+
+/// One thing to do, for whom, and where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    pub setting: Setting,
+    pub task: Task,
+}
+
+/// Whose job it is: known before anything else is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Setting {
+    /// Where the tenant's state lies; nothing: it is the user's own.
+    pub state: Option<PathBuf>,
+    /// Where the tenant's folders are that files are put in.
+    pub work: PathBuf,
+    /// The host's own paths are nobody's to name: of a tenant that is not the user.
+    pub confined: bool,
+    /// Who asks, whatever the job says: a token for an agent.
+    pub agent: Option<String>,
+}
+
+/// Files to be made, by their paths from the workspace on.
+pub type Files = BTreeMap<String, Contents>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Contents {
+    Text(String),
+    Bytes { base64: String },
+}
+
+/// What there is to do. `id` is a whole id or a name, never the start of one: an API has no use for guesses.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// In a sandbox of its own. `folder` is new, and is the workspace unless the wish names another.
+    Run {
+        wish: Wish,
+        folder: String,
+        files: Files,
+    },
+    Explain {
+        wish: Wish,
+    },
+    Doctor,
+    Create {
+        wish: Wish,
+        folder: String,
+        files: Files,
+        name: Option<String>,
+    },
+    Sandboxes,
+    Sandbox {
+        id: String,
+    },
+    RunIn {
+        id: String,
+        wish: Wish,
+    },
+    Changes {
+        id: String,
+        other: Option<String>,
+        paths: Vec<PathBuf>,
+    },
+    Patch {
+        id: String,
+        other: Option<String>,
+        paths: Vec<PathBuf>,
+    },
+    Apply {
+        id: String,
+        paths: Vec<PathBuf>,
+        favor: Option<Favored>,
+        check: bool,
+    },
+    Discard {
+        id: String,
+    },
+    Remove {
+        id: String,
+    },
+    Snapshot {
+        id: String,
+        name: Option<String>,
+    },
+    RollBack {
+        id: String,
+        snapshot: Option<String>,
+    },
+    Fork {
+        id: String,
+        count: usize,
+    },
+    Artifacts {
+        of: Option<String>,
+    },
+    Artifact {
+        id: String,
+    },
+    /// The contents go to the output.
+    ArtifactContents {
+        id: String,
+    },
+    Questions,
+    Question {
+        id: String,
+    },
+    /// `digest`: of the question that was seen; an answer to another is none.
+    Reply {
+        id: String,
+        digest: Option<String>,
+        decision: Decision,
+        reason: String,
+    },
+    Policy,
+    /// What is wrong with this text of a policy file.
+    Lint {
+        text: String,
+    },
+    /// What the policy would answer to a command.
+    Check {
+        command: Vec<String>,
+        agent: Option<String>,
+    },
+    Secrets,
+    SetSecret {
+        name: String,
+        value: String,
+        hosts: Option<Vec<String>>,
+    },
+    RemoveSecret {
+        name: String,
+    },
+    Agents,
+    Entries {
+        query: Asked,
+        most: usize,
+    },
+    Verify,
+    Receipt {
+        run: String,
+    },
+    Scan {
+        folder: String,
+        files: Files,
+    },
+    /// Removes folders that no sandbox needs: what a killed server leaves.
+    Sweep,
+    // Live sandboxes bring theirs here: open, exec, files, terminal. A carrier that opened one says `Said::Answer` and stays.
+}
+
+/// As `model::Favor`, for the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Favored {
+    Ours,
+    Theirs,
+}
+
+impl From<Favored> for Favor {
+    fn from(favored: Favored) -> Favor {
+        match favored {
+            Favored::Ours => Favor::Ours,
+            Favored::Theirs => Favor::Theirs,
+        }
+    }
+}
+
+/// Which entries of the record.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Asked {
+    pub run: Option<String>,
+    pub agent: Option<String>,
+    pub denied: bool,
+    pub kinds: Vec<String>,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    /// With this one, the first `most` after it; else the newest.
+    pub after: Option<u64>,
+}
+
+/// What a carrier says while it works.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Said {
+    /// Something that a person would be told at the terminal.
+    Notice(String),
+    /// The last word.
+    Answer(Answer),
+}
+
+/// What came of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It was done.
+    Done(Value),
+    /// What came of a request, as `wire::object` says it: a refusal is one, too.
+    Outcome(Value),
+    /// There is no such thing, or it is another tenant's: nobody can tell which.
+    NotFound,
+    /// The job itself is wrong.
+    Wrong {
+        what: String,
+        hint: String,
+    },
+    /// It clashes with how things are now.
+    Conflict {
+        what: String,
+        hint: String,
+    },
+    Trouble {
+        message: String,
+        fix: String,
+    },
+}

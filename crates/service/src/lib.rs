@@ -1,0 +1,15 @@
+//! Jobs of many tenants, each carried out by a process of its own: what has threads hands them over, and never forks.
+//! See docs/decisions/0017-the-service.md.
+
+mod carrier;
+mod files;
+pub mod job;
+mod launcher;
+mod pool;
+mod task;
+mod wish;
+
+pub use job::{Answer, Contents, Job, Said, Setting, Task};
+pub use launcher::{Launched, Maker, launch};
+pub use pool::{Lost, Pool, Running, Streams};
+pub use wish::Wish;

@@ -1,0 +1,379 @@
+//! Does one task with the same `Service` that the command line has.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::{
+    Against, Check, EntryQuery, Given, KeptSandbox, NewSecret, Outcome, SecretSource, SecretText, Service, Taking,
+    Trouble, Wording,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::files::{self, BadFiles};
+use crate::job::{Answer, Asked, Files, Job, Setting, Task};
+use crate::wish::is_within;
+
+/// Entries of the record at once.
+const MOST_ENTRIES: usize = 1_000;
+
+pub fn carry_out(job: Job, service: &dyn Service) -> Answer {
+    let Job { setting, task } = job;
+    answered(task, &setting, service).unwrap_or_else(|answer| answer)
+}
+
+/// Both are answers; the second only ends it earlier.
+fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answer, Answer> {
+    let sandboxes = service.sandboxes();
+    Ok(match task {
+        Task::Run { wish, folder, files } => {
+            let named = wish.workspace.clone();
+            let request = wish.request(setting).map_err(wrong)?;
+            let own = enter(setting, named, &folder, &files)?;
+            let outcome = service.run(&request);
+            let answer = told(&outcome, service);
+            let kept = matches!(&outcome, Outcome::Ran(finished) if finished.leftover.is_some());
+            // It ran: what could not be tidied up is swept at the next start, and is no answer to whoever asked.
+            drop(leave(own, kept));
+            answer
+        }
+        Task::Explain { wish } => {
+            let named = wish.workspace.clone();
+            let request = wish.request(setting).map_err(wrong)?;
+            go_to(&named.unwrap_or_else(|| "/".into()))?;
+            match service.explain(&request) {
+                Ok(plan) => done(&plan),
+                Err(outcome) => told(&outcome, service),
+            }
+        }
+        Task::Doctor => done(&service.diagnose()),
+        Task::Create { wish, folder, files, name } => {
+            if let Some(name) = &name
+                && found(service, name).is_ok()
+            {
+                let what = format!("there is a sandbox `{name}` already");
+                return Err(Answer::Conflict { what, hint: "choose another name, or none".to_owned() });
+            }
+            let named = wish.workspace.clone();
+            let request = wish.request(setting).map_err(wrong)?;
+            let own = enter(setting, named, &folder, &files)?;
+            match sandboxes.create(&request, name.as_deref()) {
+                Ok(made) => done(&made),
+                Err(outcome) => {
+                    leave(own, false)?;
+                    told(&outcome, service)
+                }
+            }
+        }
+        Task::Sandboxes => done(&sandboxes.list().map_err(trouble)?),
+        Task::Sandbox { id } => done(&found(service, &id)?),
+        Task::RunIn { id, wish } => {
+            let kept = idle(service, &id)?;
+            let request = wish.request(setting).map_err(wrong)?;
+            go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
+            told(&sandboxes.run_in(&kept.id, &request), service)
+        }
+        Task::Changes { id, other, paths } => {
+            let (kept, paths) = (found(service, &id)?, below(service, &id, paths)?);
+            match other {
+                None => done(&sandboxes.changes(&kept.id, &paths).map_err(trouble)?),
+                Some(other) => {
+                    let other = found(service, &other)?;
+                    done(&sandboxes.compare(&kept.id, &other.id, &paths).map_err(trouble)?)
+                }
+            }
+        }
+        Task::Patch { id, other, paths } => {
+            let (kept, paths) = (found(service, &id)?, below(service, &id, paths)?);
+            let other = other.map(|other| found(service, &other)).transpose()?.map(|other| other.id);
+            let patch =
+                sandboxes.patch(&kept.id, other.as_deref(), &paths, Wording::WithoutSecrets).map_err(trouble)?;
+            Answer::Done(json!({"patch": String::from_utf8_lossy(&patch.bytes), "taken_out": patch.taken_out}))
+        }
+        Task::Apply { id, paths, favor, check } => {
+            let (kept, paths) = (idle(service, &id)?, below(service, &id, paths)?);
+            let taking = Taking { paths, favor: favor.map(Into::into), check, agreed: None };
+            done(&sandboxes.apply(&kept.id, &taking).map_err(trouble)?)
+        }
+        Task::Discard { id } => {
+            let kept = idle(service, &id)?;
+            done(&sandboxes.discard(&kept.id).map_err(trouble)?)
+        }
+        Task::Remove { id } => {
+            let kept = idle(service, &id)?;
+            let removed = sandboxes.remove(&kept.id).map_err(trouble)?;
+            sweep(setting, service)?;
+            done(&removed)
+        }
+        Task::Snapshot { id, name } => {
+            let kept = found(service, &id)?;
+            let name = sandboxes.snapshot(&kept.id, name.as_deref()).map_err(trouble)?;
+            Answer::Done(json!({"sandbox": kept.id, "snapshot": name}))
+        }
+        Task::RollBack { id, snapshot } => {
+            let kept = idle(service, &id)?;
+            if let Some(name) = &snapshot
+                && !kept.snapshots.iter().any(|snapshot| snapshot.name == *name)
+            {
+                return Err(Answer::NotFound);
+            }
+            let name = sandboxes.roll_back(&kept.id, snapshot.as_deref()).map_err(trouble)?;
+            Answer::Done(json!({"sandbox": kept.id, "snapshot": name}))
+        }
+        Task::Fork { id, count } => {
+            let kept = found(service, &id)?;
+            done(&sandboxes.fork(&kept.id, count).map_err(trouble)?)
+        }
+        Task::Artifacts { of } => done(&service.artifacts().list(of.as_deref()).map_err(trouble)?),
+        Task::Artifact { id } => done(&artifact(service, &id)?),
+        Task::ArtifactContents { id } => {
+            artifact(service, &id)?;
+            let copied = service.artifacts().copy(&id, &mut io::stdout().lock()).map_err(trouble)?;
+            done(&copied)
+        }
+        Task::Questions => done(&service.approvals().parked(None).map_err(trouble)?),
+        Task::Question { id } => {
+            let parked = question(service, &id)?;
+            let mut value = serde_json::to_value(&parked).map_err(broken)?;
+            value["would_stand"] = serde_json::to_value(service.approvals().would_stand(&parked)).map_err(broken)?;
+            Answer::Done(value)
+        }
+        Task::Reply { id, digest, decision, reason } => {
+            let parked = question(service, &id)?;
+            if digest.is_some_and(|digest| digest != parked.digest) {
+                let what = "the question is not the one that was seen".to_owned();
+                return Err(Answer::Conflict { what, hint: "look at it again, and answer that".to_owned() });
+            }
+            let conflict = |what: &str, hint: &str| Answer::Conflict { what: what.to_owned(), hint: hint.to_owned() };
+            match service.approvals().answer(&parked, &model::Answer { decision, reason }).map_err(trouble)? {
+                Given::Taken => Answer::Done(json!({"id": id, "decision": decision})),
+                Given::TooLate => conflict("nobody waits for an answer any more", "ask again"),
+                Given::NotAccepted => conflict("whoever asked did not accept the answer", "see the run that asked"),
+            }
+        }
+        Task::Policy => {
+            go_to(Path::new("/"))?;
+            done(&service.policies().show().map_err(trouble)?)
+        }
+        Task::Lint { text } => {
+            let folder = written(setting, "policy.toml", text)?;
+            let remarks = service.policies().lint(Some(&folder.join("policy.toml")));
+            leave(Some(folder), false)?;
+            done(&remarks.map_err(trouble)?)
+        }
+        Task::Check { command, agent } => {
+            go_to(Path::new("/"))?;
+            let agent = setting.agent.clone().or(agent);
+            let words = command.into_iter().map(Into::into).collect();
+            done(&service.policies().check(&Check::Words(words), agent.as_deref(), None).map_err(trouble)?)
+        }
+        Task::Secrets => done(&service.secrets().list().map_err(trouble)?),
+        Task::SetSecret { name, value, hosts } => {
+            let secrets = service.secrets();
+            secrets.awaits_value().map_err(trouble)?;
+            if !model::is_secret_name(&name) {
+                return Err(wrong(format!("`{}` is no name of a secret", name.escape_debug())));
+            }
+            let value =
+                SecretText::read(value.as_bytes()).map_err(|bad| wrong(format!("the value can't be kept: {bad}")))?;
+            // Only the sealed file: a variable or a command would be the server's own.
+            let source = SecretSource::Store;
+            let new = NewSecret { name, source, value: Some(value), hosts, ttl: None, variable: None, prefix: None };
+            done(&secrets.set(new).map_err(trouble)?)
+        }
+        Task::RemoveSecret { name } => {
+            let secrets = service.secrets();
+            if !secrets.list().map_err(trouble)?.iter().any(|secret| secret.name == name) {
+                return Err(Answer::NotFound);
+            }
+            done(&secrets.remove(&name).map_err(trouble)?)
+        }
+        Task::Agents => done(&service.agents().list().map_err(trouble)?),
+        Task::Entries { query, most } => done(&entries(service, query, most.min(MOST_ENTRIES))?),
+        Task::Verify => {
+            let found = service.records().verify(&Against::default()).or_else(or_none)?;
+            let sound = found.is_sound();
+            let mut value = serde_json::to_value(&found).map_err(broken)?;
+            value["sound"] = sound.into();
+            Answer::Done(value)
+        }
+        Task::Receipt { run } => {
+            let query = EntryQuery { run: Some(run.clone()), ..EntryQuery::default() };
+            let any = service.records().newest(&query, 1).or_else(or_none)?;
+            if run.len() < 32 || any.is_empty() {
+                return Err(Answer::NotFound);
+            }
+            Answer::Done(service.records().receipt(&run).map_err(trouble)?)
+        }
+        Task::Scan { folder, files } => {
+            let place = enter(setting, None, &folder, &files)?;
+            let scanned = service.scans().scan(&[PathBuf::from(".")]);
+            leave(place, false)?;
+            done(&scanned.map_err(trouble)?)
+        }
+        Task::Sweep => {
+            let removed = sweep(setting, service)?;
+            Answer::Done(json!({"removed": removed}))
+        }
+    })
+}
+
+/// Goes to where the job works: a folder of the host's, or a new one with its files; that one is ours to remove.
+fn enter(setting: &Setting, named: Option<PathBuf>, folder: &str, files: &Files) -> Result<Option<PathBuf>, Answer> {
+    if let Some(named) = named {
+        if !files.is_empty() {
+            return Err(wrong("`files` are put into a new workspace, so there can't be another".to_owned()));
+        }
+        go_to(&named)?;
+        return Ok(None);
+    }
+    let place = files::make(&setting.work, folder, files).map_err(|bad| match bad {
+        BadFiles::Wrong(what) => wrong(what),
+        BadFiles::Io { path, source } => Answer::Trouble {
+            message: format!("cannot make `{}`: {source}", path.display()),
+            fix: "see that the service's folder can be written to".to_owned(),
+        },
+    })?;
+    go_to(&place)?;
+    Ok(Some(place))
+}
+
+fn written(setting: &Setting, name: &str, text: String) -> Result<PathBuf, Answer> {
+    let files = Files::from([(name.to_owned(), crate::job::Contents::Text(text))]);
+    let folder = format!("{:032x}", u128::from(std::process::id()) << 64 | u128::from(clock()));
+    enter(setting, None, &folder, &files)?.ok_or_else(|| wrong("there is no folder for it".to_owned()))
+}
+
+/// Nanoseconds: with a process's number, a name that nobody else has.
+fn clock() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos() & u128::from(u64::MAX)).unwrap_or_default()
+}
+
+/// A folder that nothing was changed over is needed by nobody.
+fn leave(place: Option<PathBuf>, kept: bool) -> Result<(), Answer> {
+    let Some(place) = place.filter(|_| !kept) else { return Ok(()) };
+    // Nobody stands in a folder that is about to go.
+    go_to(Path::new("/"))?;
+    std::fs::remove_dir_all(&place).map_err(|error| Answer::Trouble {
+        message: format!("cannot remove `{}`: {error}", place.display()),
+        fix: "remove it yourself".to_owned(),
+    })
+}
+
+fn go_to(folder: &Path) -> Result<(), Answer> {
+    std::env::set_current_dir(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied => {
+            wrong(format!("cannot go to `{}`: {error}", folder.display()))
+        }
+        _ => Answer::Trouble {
+            message: format!("cannot go to `{}`: {error}", folder.display()),
+            fix: "see that it is a folder that this user may enter".to_owned(),
+        },
+    })
+}
+
+fn sweep(setting: &Setting, service: &dyn Service) -> Result<u64, Answer> {
+    let kept = service.sandboxes().list().map_err(trouble)?;
+    let needed: Vec<PathBuf> = kept.into_iter().flat_map(|kept| kept.workspaces).map(|workspace| workspace.0).collect();
+    // Symbolic links above it would make the same folder look like another.
+    let work = std::fs::canonicalize(&setting.work).unwrap_or_else(|_| setting.work.clone());
+    files::sweep(&work, &needed).map_err(|error| Answer::Trouble {
+        message: format!("cannot tidy up `{}`: {error}", work.display()),
+        fix: "see that the service's folder can be written to".to_owned(),
+    })
+}
+
+/// Exactly this one, by its id or name.
+fn found(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
+    let all = service.sandboxes().list().map_err(trouble)?;
+    let meant = |kept: &KeptSandbox| kept.id == id || kept.name.as_deref() == Some(id);
+    all.into_iter().find(meant).ok_or(Answer::NotFound)
+}
+
+/// The same, if nothing runs in it.
+fn idle(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
+    let kept = found(service, id)?;
+    if kept.running {
+        let what = "something runs in the sandbox".to_owned();
+        return Err(Answer::Conflict { what, hint: "wait for its end, or end it".to_owned() });
+    }
+    Ok(kept)
+}
+
+/// Paths as a client writes them: from the workspace on.
+fn below(service: &dyn Service, id: &str, paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, Answer> {
+    if let Some(path) = paths.iter().find(|path| !is_within(path)) {
+        return Err(wrong(format!("`{}` is no path below the workspace", path.display())));
+    }
+    let kept = found(service, id)?;
+    let around: Vec<PathBuf> = kept.workspaces.into_iter().map(|workspace| workspace.0).collect();
+    Ok(paths.iter().flat_map(|path| around.iter().map(move |workspace| workspace.join(path))).collect())
+}
+
+fn artifact(service: &dyn Service, id: &str) -> Result<model::Artifact, Answer> {
+    let all = service.artifacts().list(None).map_err(trouble)?;
+    all.into_iter().find(|artifact| artifact.id == id).ok_or(Answer::NotFound)
+}
+
+fn question(service: &dyn Service, id: &str) -> Result<model::Parked, Answer> {
+    let all = service.approvals().parked(None).map_err(trouble)?;
+    all.into_iter().find(|parked| parked.id == id).ok_or(Answer::NotFound)
+}
+
+fn entries(service: &dyn Service, query: Asked, most: usize) -> Result<Vec<model::Entry>, Answer> {
+    let Asked { run, agent, denied, kinds, since, until, after } = query;
+    let first = after.is_some();
+    let after = after.unwrap_or_default();
+    let query = EntryQuery { run, agent, denied, kinds, since, until, after, ..EntryQuery::default() };
+    if !first {
+        return service.records().newest(&query, most).or_else(or_none);
+    }
+    let mut found = Vec::new();
+    let mut take = |entry| {
+        found.push(entry);
+        found.len() < most
+    };
+    service.records().each(&query, &mut take).or_else(or_none)?;
+    Ok(found)
+}
+
+/// For a tenant that nothing was done for yet, there is no record; to whoever asks, it is an empty one.
+fn or_none<T: Default>(error: Trouble) -> Result<T, Answer> {
+    if error.message.starts_with("there is no record at") { Ok(T::default()) } else { Err(trouble(error)) }
+}
+
+/// The result as every front-end says it; a sandbox by its whole id, which is what an API takes.
+fn told(outcome: &Outcome, service: &dyn Service) -> Answer {
+    let mut value = match serde_json::to_value(wire::object(outcome)) {
+        Ok(value) => value,
+        Err(error) => return broken(error),
+    };
+    if let Outcome::Ran(finished) = outcome
+        && let Some(leftover) = &finished.leftover
+        && let Ok(kept) = service.sandboxes().find(&leftover.sandbox)
+    {
+        value["changes"]["sandbox"] = Value::String(kept.id);
+    }
+    Answer::Outcome(value)
+}
+
+fn done(value: &impl Serialize) -> Answer {
+    serde_json::to_value(value).map_or_else(broken, Answer::Done)
+}
+
+fn broken(error: serde_json::Error) -> Answer {
+    Answer::Trouble {
+        message: format!("cannot say it as JSON: {error}"),
+        fix: "this is a mistake in belljar".to_owned(),
+    }
+}
+
+fn trouble(trouble: Trouble) -> Answer {
+    let Trouble { message, fix } = trouble;
+    Answer::Trouble { message, fix }
+}
+
+fn wrong(what: String) -> Answer {
+    Answer::Wrong { what, hint: "see the API's reference: `/v1/reference`".to_owned() }
+}
