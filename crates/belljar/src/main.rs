@@ -15,8 +15,8 @@ fn backends() -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(native::Native::new()),
         Box::new(wasm::Wasm::new(workspace::state_folder())),
-        Box::new(gvisor::Gvisor::new()),
-        Box::new(container::Container::new()),
+        Box::new(gvisor::Gvisor::new(workspace::state_folder())),
+        Box::new(container::Container::new(workspace::state_folder())),
     ]
 }
 

@@ -1,8 +1,8 @@
 //! From a grant to a sandbox: in the first backend that holds it and is strong enough, or not at all.
 
 use model::{
-    Access, Backend, Enforcement, Grant, GroundKind, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams,
-    Strength,
+    Access, Backend, Enforcement, Grant, GroundKind, Held, ImageUsed, Outcome, Request, Sandbox, SetupFailure, Stack,
+    Streams, Strength,
 };
 
 use crate::ground;
@@ -79,16 +79,18 @@ pub fn in_the_fittest(
     let enforcement = backend.assess(grant);
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);
-    record.opening(&choice, &enforcement, direct)?;
+    let image = backend.image(grant);
+    record.opening(&choice, &enforcement, image.as_ref(), direct)?;
     let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
     let inner = backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)?;
-    Ok(Box::new(Chosen { inner, because: choice.because }))
+    Ok(Box::new(Chosen { inner, because: choice.because, image }))
 }
 
-/// Says in the end why it was this backend.
+/// Says in the end why it was this backend, and what it stood on.
 struct Chosen {
     inner: Box<dyn Sandbox>,
     because: String,
+    image: Option<ImageUsed>,
 }
 
 impl Sandbox for Chosen {
@@ -96,6 +98,7 @@ impl Sandbox for Chosen {
         let mut outcome = self.inner.supervise();
         if let Outcome::Ran(finished) = &mut outcome {
             finished.because = self.because;
+            finished.image = self.image;
         }
         outcome
     }
