@@ -55,14 +55,28 @@ pub fn write(with_peers: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Writes what the tests demand, without trying anything, and keeps what is written of peers: for after they have passed.
+pub fn write_demanded() -> Result<(), String> {
+    let document = read()?;
+    let text = demanded(matrix::between_markers(&document)?);
+    let document = matrix::replace(&document, &text)?;
+    fs::write(place::tree().join(FILE), document).map_err(|error| format!("cannot write {FILE}: {error}"))?;
+    println!("written to {FILE}; `cargo xtask test` shows whether it is so");
+    Ok(())
+}
+
+fn demanded(written: &str) -> String {
+    let mut fresh = Matrix::of(escapes::all().collect());
+    fresh.keep_peers(&Matrix::parse(written));
+    fresh.demand();
+    format!("{}\n{}", modules::demanded(), fresh.to_text())
+}
+
 /// Compares the file with the suite: the same attacks, and for each what the tests, which ran before, demand.
 pub fn check() -> Result<(), String> {
     let document = read()?;
     let written = matrix::between_markers(&document)?;
-    let mut fresh = Matrix::of(escapes::all().collect());
-    fresh.keep_peers(&Matrix::parse(written));
-    fresh.demand();
-    let fresh = format!("{}\n{}", modules::demanded(), fresh.to_text());
+    let fresh = demanded(written);
     let (fresh, written) = (fresh.trim(), written.trim());
     if fresh == written {
         println!("{FILE} says what the suite says");

@@ -283,10 +283,15 @@ fn in_memory(
     };
     add("/tmp", "mode=1777".to_owned());
     add("/var/tmp", "mode=1777".to_owned());
-    add(&text(&files.home)?, format!("mode=0700,uid={number},gid={group}"));
+    // Nor whose they are: nobody else is in there, so it may be everybody's.
+    let own = |mode: &str| match facts.engine.podman {
+        true => "mode=1777".to_owned(),
+        false => format!("mode={mode},uid={number},gid={group}"),
+    };
+    add(&text(&files.home)?, own("0700"));
     // Else the engine would make volumes for them, of any size, which outlive the container.
     for volume in &facts.image.volumes {
-        add(volume, format!("mode=0755,uid={number},gid={group}"));
+        add(volume, own("0755"));
     }
     Ok(all)
 }
