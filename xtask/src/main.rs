@@ -27,6 +27,7 @@ cargo xtask TASK
   needs                only install what the tests and benchmarks need (as root)
   threats              try every attack on belljar and its peers, write the matrix into THREATS.md (as root)
   threats --keep-peers the same without trying the peers again
+  threats --demanded   write what the tests demand, which have passed, without trying all of it again
   threats --check      fail if the matrix in THREATS.md is not what the suite demands
   threats --only TEXT  print the verdicts, with evidence, for attacks whose name contains TEXT; write nothing
   fuzz                 look for bytes that break a law of crates/laws, with libFuzzer; builds for some minutes
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let again = match words.as_slice() {
-        ["threats", "--cell" | "--check", ..] => None,
+        ["threats", "--cell" | "--check" | "--demanded", ..] => None,
         ["test" | "threats" | "bench", ..] => release::instead(&words),
         _ => None,
     };
@@ -95,6 +96,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["threats"] => threats::write(true),
         ["threats", "--keep-peers"] => threats::write(false),
         ["threats", "--check"] => threats::check(),
+        ["threats", "--demanded"] => threats::write_demanded(),
         ["threats", "--only", text] => threats::show(text),
         // Not for people: one cell of the matrix, in a process of its own.
         ["threats", "--cell", attack, column] => threats::cell(attack, column),

@@ -87,7 +87,7 @@ fn main() -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
     let engine = Engine::new(Parts {
         comparisons: Box::new(comparison::Bench { belljar: "belljar".into() }),
-        backends: vec![Box::new(Measured { inner: Gvisor::new(), count })],
+        backends: vec![Box::new(Measured { inner: Gvisor::new(workspace::state_folder()), count })],
         languages: Vec::new(),
         watch: Box::new(cli::Terminal::default()),
         person: None,

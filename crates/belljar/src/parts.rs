@@ -25,11 +25,12 @@ pub fn beside(name: &str) -> PathBuf {
 
 /// Every backend, the cheapest first.
 fn backends(state: Option<PathBuf>) -> Vec<Box<dyn Backend>> {
+    let state = state.or_else(workspace::state_folder);
     vec![
         Box::new(native::Native::new()),
-        Box::new(wasm::Wasm::new(state.or_else(workspace::state_folder))),
-        Box::new(gvisor::Gvisor::new()),
-        Box::new(container::Container::new()),
+        Box::new(wasm::Wasm::new(state.clone())),
+        Box::new(gvisor::Gvisor::new(state.clone())),
+        Box::new(container::Container::new(state)),
     ]
 }
 

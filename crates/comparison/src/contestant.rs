@@ -50,7 +50,8 @@ impl Contestant {
 }
 
 /// Those that can be had without asking for anything: nothing at all, and sandboxes in the search path.
-pub fn peers(language: bool) -> Vec<Contestant> {
+/// `image`: for containers; belljar's own, if none was named.
+pub fn peers(language: bool, image: Option<&str>) -> Vec<Contestant> {
     let peer = |name: &str, before: &[&str]| Contestant {
         name: name.to_owned(),
         peer: true,
@@ -69,7 +70,21 @@ pub fn peers(language: bool) -> Vec<Contestant> {
     if installed("runsc") && !language {
         found.push(peer("runsc do", &["runsc", "--rootless", "--network=none", "--ignore-cgroups", "do"]));
     }
+    let image = image.map(str::to_owned).or_else(own_image).filter(|_| !language);
+    if let Some(image) = image {
+        let words = ["docker", "run", "--rm", "--init", "--interactive", "--network", "none", &image];
+        found.push(Contestant { ground: GroundKind::Image, ..peer("docker run", &words) });
+    }
     found
+}
+
+/// Belljar's own image, where Docker has it: who looked whether containers can be used has made it.
+fn own_image() -> Option<String> {
+    let mut command = Command::new("docker");
+    command.args(["images", "--format", "{{.Repository}}:{{.Tag}}", "belljar/busybox"]);
+    let said = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    said.lines().next().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
 fn installed(program: &str) -> bool {

@@ -34,7 +34,7 @@ impl Benchmarks for Bench {
         }
         let wanted = |candidate: &&Candidate| wish.backends.is_empty() || wish.backends.contains(&candidate.name);
         let jobs = Jobs::new(wish.language.as_deref(), &field.folder)?;
-        let mut ways = peers(wish.language.is_some());
+        let mut ways = peers(wish.language.is_some(), wish.image.as_deref());
         ways.extend(wish.candidates.iter().filter(wanted).map(|candidate| Contestant::of(candidate, wish)));
         let mut round = Round { wish, watch, field: &field, jobs: &jobs, began, cut_short: false };
         let mut rows: Vec<Compared> = ways.iter().map(|way| round.first(way)).collect();

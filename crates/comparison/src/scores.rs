@@ -18,11 +18,18 @@ fn count(matrix: &str, title: &str) -> Option<(usize, usize)> {
         let line = line.replace("\\|", "\u{1}");
         line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
-    let headings = rows().map(cells).find(|cells| cells.first().is_some_and(|first| first == "Attack"))?;
-    let column = headings.iter().rposition(|heading| heading.starts_with(title))?;
-    let verdicts = rows().map(cells).filter_map(|cells| cells.get(column).cloned());
-    let tried: Vec<String> =
-        verdicts.filter(|cell| ["held", "**broken**", "unclear"].contains(&cell.as_str())).collect();
+    // Each table has headings of its own.
+    let mut column = None;
+    let mut tried: Vec<String> = Vec::new();
+    for cells in rows().map(cells) {
+        if cells.first().is_some_and(|first| first == "Attack") {
+            column = cells.iter().rposition(|heading| heading.starts_with(title));
+        } else if let Some(verdict) = column.and_then(|column| cells.get(column))
+            && ["held", "**broken**", "unclear"].contains(&verdict.as_str())
+        {
+            tried.push(verdict.clone());
+        }
+    }
     let held = tried.iter().filter(|cell| *cell == "held").count();
     (!tried.is_empty()).then_some((held, tried.len()))
 }
@@ -38,6 +45,9 @@ mod tests {
         assert_eq!(count(matrix, "belljar (user)"), Some((2, 2)));
         assert_eq!(count(matrix, "bubblewrap"), Some((1, 3)));
         assert_eq!(count(matrix, "nobody"), None);
+        let both = format!("| Attack | Wall | belljar wasm (user) |\n| zero | files | held |\n{matrix}");
+        assert_eq!(count(&both, "belljar wasm"), Some((1, 1)));
+        assert_eq!(count(&both, "bubblewrap"), Some((1, 3)));
     }
 
     #[test]

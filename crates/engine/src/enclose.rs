@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use model::{
-    Access, Backend, Enforcement, Grant, GroundKind, Held, Outcome, Request, Sandbox, SetupFailure, Stack, Streams,
-    Strength,
+    Access, Backend, Enforcement, Grant, GroundKind, Held, ImageUsed, Outcome, Request, Sandbox, SetupFailure, Stack,
+    Streams, Strength,
 };
 
 use crate::ground;
@@ -76,10 +76,10 @@ pub fn in_the_fittest(
     record: &Record<'_>,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let choice = chosen(backends, request, grant, record)?;
+    let (choice, image) = chosen(backends, request, grant, record)?;
     let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
     let inner = choice.backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)?;
-    Ok(Box::new(Chosen { inner, because: choice.because }))
+    Ok(Box::new(Chosen { inner, because: choice.because, image }))
 }
 
 /// With nothing started in it.
@@ -92,10 +92,10 @@ pub fn to_stay(
     visitors: OwnedFd,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let choice = chosen(backends, request, grant, record)?;
+    let (choice, image) = chosen(backends, request, grant, record)?;
     let streams = Streams { witness: Some(record.witness()), ..admitted.streams(record)? };
     let inner = choice.backend.host(grant, stacks, streams, visitors).map_err(Outcome::NotSetUp)?;
-    Ok(Box::new(Chosen { inner, because: choice.because }))
+    Ok(Box::new(Chosen { inner, because: choice.because, image }))
 }
 
 /// Behind walls that stand already.
@@ -107,10 +107,10 @@ pub fn visiting(
     host: OwnedFd,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let choice = chosen(backends, request, grant, record)?;
+    let (choice, image) = chosen(backends, request, grant, record)?;
     let streams = record.digested(admitted.streams_inside());
     let inner = choice.backend.visit(grant, streams, host).map_err(Outcome::NotSetUp)?;
-    Ok(Box::new(Chosen { inner, because: "the sandbox is open".to_owned() }))
+    Ok(Box::new(Chosen { inner, because: "the sandbox is open".to_owned(), image }))
 }
 
 /// Which one, with every wall as well held as the grant demands, and on the record before it is opened.
@@ -119,19 +119,21 @@ fn chosen<'a>(
     request: &Request,
     grant: &Grant,
     record: &Record<'_>,
-) -> Result<Choice<'a>, Outcome> {
+) -> Result<(Choice<'a>, Option<ImageUsed>), Outcome> {
     let choice = choose(backends, request, grant)?;
     let enforcement = choice.backend.assess(grant);
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);
-    record.opening(&choice, &enforcement, direct)?;
-    Ok(choice)
+    let image = choice.backend.image(grant);
+    record.opening(&choice, &enforcement, image.as_ref(), direct)?;
+    Ok((choice, image))
 }
 
-/// Says in the end why it was this backend.
+/// Says in the end why it was this backend, and what it stood on.
 struct Chosen {
     inner: Box<dyn Sandbox>,
     because: String,
+    image: Option<ImageUsed>,
 }
 
 impl Sandbox for Chosen {
@@ -139,6 +141,7 @@ impl Sandbox for Chosen {
         let mut outcome = self.inner.supervise();
         if let Outcome::Ran(finished) = &mut outcome {
             finished.because = self.because;
+            finished.image = self.image;
         }
         outcome
     }

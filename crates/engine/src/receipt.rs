@@ -94,7 +94,7 @@ fn stating(known: &Known, finished: &Finished, chain: &Chain, listed: bool) -> V
             "run": run, "user": user, "agent": agent,
             "input": {"blake3": input}, "code": code.as_ref().map(|code| json!({"blake3": code})),
             "policy": policy, "approvals": approvals,
-            "backend": finished.backend, "walls": walls, "proven": proven,
+            "backend": finished.backend, "image": finished.image, "walls": walls, "proven": proven,
             "egress": finished.traffic.as_ref().map(|traffic| json!({
                 "hosts": traffic.hosts, "connections": traffic.connections, "requests": traffic.requests,
                 "refused": traffic.refused, "sent": traffic.sent, "received": traffic.received,
@@ -146,6 +146,7 @@ mod tests {
             accepted_gaps: Vec::new(),
             backend: "native".to_owned(),
             because: String::new(),
+            image: None,
             leftover: None,
             inspected: model::Inspected::default(),
             redacted: Vec::new(),

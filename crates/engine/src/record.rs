@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use ledger::{Appended, Durable, Envelope, Ledger};
 use model::{
-    Approval, Enforcement, Exit, Fate, Finished, Held, Outcome, Principal, Question, Reason, Refusal, Request, Ruling,
-    SetupFailure, Streams, Timing, Trouble, Verdict, Watch, Witness, agents,
+    Approval, Enforcement, Exit, Fate, Finished, Held, ImageUsed, Outcome, Principal, Question, Reason, Refusal,
+    Request, Ruling, SetupFailure, Streams, Timing, Trouble, Verdict, Watch, Witness, agents,
 };
 use policy::{Facts, Policy};
 use serde_json::{Value, json};
@@ -208,7 +208,13 @@ impl Record<'_> {
     }
 
     /// Everything that was said so far is in the record before a sandbox is opened.
-    pub fn opening(&self, choice: &Choice<'_>, enforcement: &Enforcement, direct: bool) -> Result<(), Outcome> {
+    pub fn opening(
+        &self,
+        choice: &Choice<'_>,
+        enforcement: &Enforcement,
+        image: Option<&ImageUsed>,
+        direct: bool,
+    ) -> Result<(), Outcome> {
         let walls: serde_json::Map<String, Value> = enforcement
             .walls
             .iter()
@@ -226,6 +232,9 @@ impl Record<'_> {
         });
         if let Some(sandbox) = self.sandbox.borrow().as_deref() {
             data["sandbox"] = sandbox.into();
+        }
+        if let Some(image) = image {
+            data["image"] = json!(image);
         }
         self.rail.say("sandbox.opening", false, data);
         // What is written to real files can't be undone: the record of it outlives the machine.

@@ -111,6 +111,7 @@ fn ran_with(denials: Vec<Denial>, denials_not_listed: u64, why: &str) -> Finishe
         accepted_gaps: vec![(Wall::Memory, held)],
         backend: "native".to_owned(),
         because: why.to_owned(),
+        image: None,
         traffic: None,
         alerts: Vec::new(),
         leftover: Some(Leftover {

@@ -46,7 +46,7 @@ pub use network::{
     NOT_NAMED, Network, NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Outside, Porter, Published, SecretGrant,
     Traffic, WEB_SOCKET,
 };
-pub use outcome::{Denial, Exit, Finished, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
+pub use outcome::{Denial, Exit, Finished, ImageUsed, Outcome, Overrun, SetupFailure, StartFailure, Timing, Usage};
 pub use policies::{
     Changed, Check, Checked, Comparison, InForce, Policies, PolicyFile, Remark, Replay, Said, SaidLine, Trusted,
 };

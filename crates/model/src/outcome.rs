@@ -38,6 +38,8 @@ pub struct Finished {
     pub backend: String,
     /// Why this one.
     pub because: String,
+    /// What it stood on, if that was an image.
+    pub image: Option<ImageUsed>,
     /// What it changed in its workspaces, if anything.
     pub leftover: Option<Leftover>,
     /// What scanners said of its code before it ran.
@@ -55,6 +57,15 @@ pub struct Finished {
     /// What was collected, if anything was to be.
     pub gathered: Option<Gathered>,
     pub timing: Vec<Timing>,
+}
+
+/// An image that a sandbox stands on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImageUsed {
+    /// As it was asked for, or belljar's own.
+    pub name: String,
+    /// Of its configuration, which names all of its layers. The sandbox is made from this, whatever the name means later.
+    pub digest: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

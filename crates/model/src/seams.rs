@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::{
     Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Changes, Collected, Enforcement, Envelope, Exports,
-    Grant, GroundKind, KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets, SetupFailure,
-    Stack, Streams, Strength, Taken, Taking, Trouble, Visits, Wording,
+    Grant, GroundKind, ImageUsed, KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets,
+    SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Visits, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -140,6 +140,10 @@ pub trait Backend {
     }
     /// What this host can hold, tried out for real.
     fn diagnose(&self) -> BackendReport;
+    /// The image that this grant's sandbox would stand on, if it stands on one and that is there.
+    fn image(&self, _grant: &Grant) -> Option<ImageUsed> {
+        None
+    }
     /// Images that its sandboxes can stand on, if they stand on any.
     fn images(&self) -> Option<&dyn Images> {
         None

@@ -23,6 +23,7 @@ pub mod memory;
 pub mod mounts;
 mod netlink;
 pub mod network;
+pub mod notes;
 pub mod paths;
 pub mod process;
 pub mod residents;

@@ -14,6 +14,7 @@ pub mod field;
 pub mod guest;
 pub mod home;
 pub mod inside;
+pub mod module_attacks;
 pub mod modules;
 pub mod project;
 pub mod stops;

@@ -1,8 +1,8 @@
 //! The result as programs read it. A wire type: changes to the model do not change it by themselves.
 
 use model::{
-    Alert, Artifact, Captured, Denial, Denied, Enforcement, Exit, Finding, Leftover, Outcome, Overrun, Redacted,
-    Timing, Traffic, Unguarded, Usage,
+    Alert, Artifact, Captured, Denial, Denied, Enforcement, Exit, Finding, ImageUsed, Leftover, Outcome, Overrun,
+    Redacted, Timing, Traffic, Unguarded, Usage,
 };
 use serde::Serialize;
 
@@ -45,6 +45,9 @@ pub struct ResultObject<'a> {
     backend: Option<&'a str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     backend_because: &'a str,
+    /// What it stood on, if that was an image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<&'a ImageUsed>,
     enforcement: Option<&'a Enforcement>,
     accepted_gaps: Vec<&'static str>,
     /// What it changed in its workspaces, and in which sandbox that is kept.
@@ -121,6 +124,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
         unguarded: &[],
         backend: None,
         backend_because: "",
+        image: None,
         enforcement: None,
         accepted_gaps: Vec::new(),
         changes: None,
@@ -150,6 +154,7 @@ pub fn object(outcome: &Outcome) -> ResultObject<'_> {
             object.unguarded = &finished.unguarded;
             object.backend = Some(&finished.backend);
             object.backend_because = &finished.because;
+            object.image = finished.image.as_ref();
             object.enforcement = Some(&finished.enforcement);
             object.accepted_gaps = finished.accepted_gaps.iter().map(|(wall, _)| wall.name()).collect();
             object.changes = finished.leftover.as_ref();

@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use testkit::escapes::InAContainer;
 use testkit::{Attack, Contestant, Control, Who, escapes};
 
 pub const BEGIN: &str = "<!-- matrix:begin -->";
 pub const END: &str = "<!-- matrix:end -->";
+
+/// The column that needs an engine.
+pub const CONTAINER: &str = "belljar container (user)";
 
 /// One column: who is attacked, and as whom.
 #[derive(Clone, Copy)]
@@ -22,6 +26,8 @@ pub const COLUMNS: &[Column] = &[
     Column { key: "belljar (user)", contestant: Contestant::Belljar, who: Who::Ordinary },
     Column { key: "belljar gvisor (root)", contestant: Contestant::Gvisor, who: Who::Root },
     Column { key: "belljar gvisor (user)", contestant: Contestant::Gvisor, who: Who::Ordinary },
+    // Root's own files are not granted to a container: the field is the ordinary user's.
+    Column { key: CONTAINER, contestant: Contestant::Container, who: Who::Ordinary },
     Column { key: "bubblewrap", contestant: Contestant::Bubblewrap, who: Who::Ordinary },
     Column { key: "srt", contestant: Contestant::Srt, who: Who::Ordinary },
     Column { key: "codex", contestant: Contestant::Codex, who: Who::Ordinary },
@@ -30,7 +36,9 @@ pub const COLUMNS: &[Column] = &[
 /// The heading of a column, with the version for peers; `None` if not installed.
 pub fn heading(column: Column) -> Option<String> {
     match column.contestant {
-        Contestant::Bare | Contestant::Belljar | Contestant::Gvisor => Some(column.key.to_owned()),
+        Contestant::Bare | Contestant::Belljar | Contestant::Gvisor | Contestant::Container => {
+            Some(column.key.to_owned())
+        }
         peer => peer.version().map(|version| format!("{} {version}", column.key)),
     }
 }
@@ -55,7 +63,7 @@ impl Cell {
         }
     }
 
-    fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Cell::Held => "held",
             Cell::Broken => "**broken**",
@@ -118,6 +126,13 @@ impl Matrix {
         self.cells.extend(kept.map(|(key, cell)| (key.clone(), *cell)));
     }
 
+    /// Takes one column of ours over, because it can't be tried here.
+    pub fn keep(&mut self, key: &'static str, written: &Matrix) {
+        self.kept.push(key);
+        let kept = written.cells.iter().filter(|((_, column), _)| *column == key);
+        self.cells.extend(kept.map(|(key, cell)| (key.clone(), *cell)));
+    }
+
     /// What the tests demand of belljar and of the controls.
     pub fn demand(&mut self) {
         let attacks = self.attacks.clone();
@@ -125,6 +140,14 @@ impl Matrix {
             match (column.contestant, attack.control) {
                 (Contestant::Gvisor, _) if escapes::not_on_a_kernel_of_its_own(attack).is_some() => {
                     self.set(attack.id, column.key, Cell::Not);
+                }
+                (Contestant::Container, _) => {
+                    let cell = match escapes::in_a_container(attack) {
+                        None => Cell::Held,
+                        Some((InAContainer::Open, _)) => Cell::Broken,
+                        Some((InAContainer::Meaningless, _)) => Cell::Not,
+                    };
+                    self.set(attack.id, column.key, cell);
                 }
                 (Contestant::Belljar | Contestant::Gvisor, _) => self.set(attack.id, column.key, Cell::Held),
                 (Contestant::Bare, Control::None(_)) => self.set(attack.id, column.key, Cell::Not),
@@ -217,6 +240,18 @@ impl Matrix {
                 break;
             }
         }
+        for (what, title) in [
+            (InAContainer::Open, "Attacks that succeed in a container, and why that is declared and not mended"),
+            (InAContainer::Meaningless, "Attacks that are not tried in a container, and why"),
+        ] {
+            text += &format!("\n{title}:\n\n");
+            for (id, _, why) in escapes::IN_A_CONTAINER.iter().filter(|(_, known, _)| *known == what) {
+                let about = self.attacks.iter().find(|attack| attack.id == *id).map_or(*id, |attack| attack.about);
+                if writeln!(text, "- {about}: {why}").is_err() {
+                    break;
+                }
+            }
+        }
         let open: Vec<_> =
             escapes::known_open().map(|attack| format!("- {} ({})", attack.about, attack.wall)).collect();
         text += &format!(
@@ -235,7 +270,8 @@ succeeded. *unclear*: neither can be said, mostly because the attack could not r
 it at all. An attack that succeeds nowhere would prove nothing.
 
 How each was run, with one writable workspace and nothing else granted: belljar with `--write WORKSPACE` and the limits
-that the attack is about, and *belljar gvisor* with `--backend gvisor` besides; bubblewrap as the ordinary user with `--unshare-all --die-with-parent --ro-bind / / --dev /dev
+that the attack is about, and *belljar gvisor* with `--backend gvisor` besides, *belljar container* with `--image`, in an engine (Docker) of the
+suite's own and an image that has a shell and what the attacker's program needs; bubblewrap as the ordinary user with `--unshare-all --die-with-parent --ro-bind / / --dev /dev
 --proc /proc --tmpfs /tmp --bind WORKSPACE WORKSPACE`, a configuration of ours, since it has none by itself; srt as the
 ordinary user with no domains allowed, the workspace in `allowWrite` and nothing in `denyRead`, as its default is; codex
 as the ordinary user with `codex sandbox --permission-profile :workspace`.

@@ -1,14 +1,17 @@
 //! The matrix of THREATS.md: every attack tried on nobody, on belljar and on its peers, as they answer here.
 
 mod matrix;
+mod modules;
 
 use std::collections::HashMap;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
-use testkit::contestant::belljar;
+use testkit::contestant::{belljar, built};
+use testkit::engine::Engine;
+use testkit::escapes::InAContainer;
 use testkit::trial::trial;
 use testkit::{Attack, Contestant, Control, Verdict, Who, escapes};
 
@@ -25,8 +28,26 @@ const MORE_TRIES: usize = 2;
 pub fn write(with_peers: bool) -> Result<(), String> {
     prepare()?;
     let document = read()?;
-    let written = if with_peers { None } else { Some(Matrix::parse(matrix::between_markers(&document)?)) };
-    let text = fill(written.as_ref()).to_text();
+    let written = Matrix::parse(matrix::between_markers(&document)?);
+    let engine = engine();
+    let mut fresh = Matrix::of(escapes::all().collect());
+    if !with_peers {
+        fresh.keep_peers(&written);
+    }
+    if let Err(why) = &engine {
+        println!("skipped: attacks on containers, whose column stays as it was written: {why}");
+        fresh.keep(matrix::CONTAINER, &written);
+    }
+    fill(&mut fresh);
+    let as_modules = match testkit::modules::why_not() {
+        None => modules::tried(),
+        Some(why) => {
+            println!("skipped: attacks as modules, whose table is what the suite demands: {why}");
+            modules::demanded()
+        }
+    };
+    drop(engine);
+    let text = format!("{as_modules}\n{}", fresh.to_text());
     let path = place::tree().join(FILE);
     let document = matrix::replace(&document, &text)?;
     fs::write(&path, document).map_err(|error| format!("cannot write {FILE}: {error}"))?;
@@ -34,14 +55,28 @@ pub fn write(with_peers: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Writes what the tests demand, without trying anything, and keeps what is written of peers: for after they have passed.
+pub fn write_demanded() -> Result<(), String> {
+    let document = read()?;
+    let text = demanded(matrix::between_markers(&document)?);
+    let document = matrix::replace(&document, &text)?;
+    fs::write(place::tree().join(FILE), document).map_err(|error| format!("cannot write {FILE}: {error}"))?;
+    println!("written to {FILE}; `cargo xtask test` shows whether it is so");
+    Ok(())
+}
+
+fn demanded(written: &str) -> String {
+    let mut fresh = Matrix::of(escapes::all().collect());
+    fresh.keep_peers(&Matrix::parse(written));
+    fresh.demand();
+    format!("{}\n{}", modules::demanded(), fresh.to_text())
+}
+
 /// Compares the file with the suite: the same attacks, and for each what the tests, which ran before, demand.
 pub fn check() -> Result<(), String> {
     let document = read()?;
     let written = matrix::between_markers(&document)?;
-    let mut fresh = Matrix::of(escapes::all().collect());
-    fresh.keep_peers(&Matrix::parse(written));
-    fresh.demand();
-    let fresh = fresh.to_text();
+    let fresh = demanded(written);
     let (fresh, written) = (fresh.trim(), written.trim());
     if fresh == written {
         println!("{FILE} says what the suite says");
@@ -64,10 +99,15 @@ pub fn show(text: &str) -> Result<(), String> {
     if attacks.is_empty() {
         return Err(format!("no attack's name contains `{text}`"));
     }
+    let engine = engine();
+    if let Err(why) = &engine {
+        println!("skipped: containers: {why}");
+    }
     for attack in attacks {
         println!("{}: {}", attack.id, attack.about);
         for column in matrix::COLUMNS {
-            if matrix::heading(*column).is_some() {
+            let no_engine = engine.is_err() && column.key == matrix::CONTAINER;
+            if matrix::heading(*column).is_some() && !no_engine {
                 println!("  {:<15} {}", column.key, in_own_process(attack, column));
             }
         }
@@ -86,6 +126,12 @@ pub fn cell(attack: &str, column: &str) -> Result<(), String> {
         }
         (Contestant::Gvisor, _) if escapes::not_on_a_kernel_of_its_own(attack).is_some() => {
             println!("none {}", escapes::not_on_a_kernel_of_its_own(attack).unwrap_or_default());
+            return Ok(());
+        }
+        (Contestant::Container, _)
+            if matches!(escapes::in_a_container(attack), Some((InAContainer::Meaningless, _))) =>
+        {
+            println!("none {}", escapes::in_a_container(attack).map_or("", |(_, why)| why));
             return Ok(());
         }
         (Contestant::Bare, Control::BareAsRoot) => Who::Root,
@@ -119,12 +165,24 @@ fn read() -> Result<String, String> {
     fs::read_to_string(place::tree().join(FILE)).map_err(|error| format!("cannot read {FILE}: {error}"))
 }
 
-/// Tries everything, but for the columns of peers that are taken over from `written`.
-fn fill(written: Option<&Matrix>) -> Matrix {
-    let mut fresh = Matrix::of(escapes::all().collect());
-    if let Some(written) = written {
-        fresh.keep_peers(written);
+/// Where the engine listens that containers are attacked in.
+static HOST: OnceLock<String> = OnceLock::new();
+
+/// An engine with an image for attackers, named to all that are started from here.
+fn engine() -> Result<Engine, String> {
+    if let Some(why) = testkit::engine::missing() {
+        return Err(why);
     }
+    let engine = Engine::start()?;
+    engine.make_attackers(&built("belljar-escapes"))?;
+    match HOST.set(engine.host()) {
+        Ok(()) => Ok(engine),
+        Err(_) => Err("there is one already".to_owned()),
+    }
+}
+
+/// Tries everything but the columns that are taken over.
+fn fill(fresh: &mut Matrix) {
     let mut jobs = Vec::new();
     for attack in escapes::all() {
         jobs.extend(fresh.columns_to_try().into_iter().map(|column| (attack, column)));
@@ -151,7 +209,6 @@ fn fill(written: Option<&Matrix>) -> Matrix {
     for ((attack, column), cell) in answers.into_inner().unwrap_or_default() {
         fresh.set(attack, column, cell);
     }
-    fresh
 }
 
 fn settled(attack: &Attack, column: &Column) -> Cell {
@@ -162,7 +219,9 @@ fn settled(attack: &Attack, column: &Column) -> Cell {
         let answer = in_own_process(attack, column);
         cell = Cell::from_answer(&answer);
         // Said even if the next try goes well: a wall that holds two times out of three does not hold.
-        let leaks = matches!(column.contestant, Contestant::Belljar | Contestant::Gvisor)
+        let declared = column.contestant == Contestant::Container && escapes::in_a_container(attack).is_some();
+        let leaks = matches!(column.contestant, Contestant::Belljar | Contestant::Gvisor | Contestant::Container)
+            && !declared
             && !matches!(cell, Cell::Held | Cell::Not);
         if leaks || !enough(cell) {
             println!("{} on {}: {answer}", attack.id, column.key);
@@ -178,6 +237,7 @@ fn settled(attack: &Attack, column: &Column) -> Cell {
 fn in_own_process(attack: &Attack, column: &Column) -> String {
     let mut command = Command::new("/proc/self/exe");
     command.args(["threats", "--cell", attack.id, column.key]).stdin(Stdio::null()).stderr(Stdio::null());
+    command.envs(HOST.get().map(|host| (testkit::engine::VARIABLE, host)));
     match command.output() {
         Ok(output) => String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or("unclear no answer").to_owned(),
         Err(error) => format!("unclear the trial can't be started: {error}"),

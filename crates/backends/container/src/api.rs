@@ -20,6 +20,8 @@ const NEWEST: (u32, u32) = (1, 44);
 pub const OLDEST_SHOWN: &str = "1.41";
 /// For whatever an engine does at once. Making and starting containers is slow on a busy host.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Letters of an engine's complaint that are passed on.
+const LONGEST_SAID: usize = 600;
 
 /// An engine that answers.
 #[derive(Clone, Debug)]
@@ -127,8 +129,11 @@ pub struct Message {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Made {
-    id: String,
+pub struct Made {
+    pub id: String,
+    /// What of it the engine will not do.
+    #[serde(default)]
+    pub warnings: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -216,6 +221,11 @@ impl Api {
         &self.socket
     }
 
+    /// Which version of the API is spoken, as a part of an address.
+    pub fn spoken(&self) -> &str {
+        &self.prefix
+    }
+
     pub fn info(&self) -> Result<Info> {
         self.get("tell what it has", "/info")
     }
@@ -245,7 +255,12 @@ impl Api {
     pub fn import(&self, tree: &mut dyn Read, name: &str, changes: &[String]) -> Result<String> {
         let (repository, tag) = split_name(name);
         let changes: String = changes.iter().map(|change| format!("&changes={}", escaped(change))).collect();
-        let path = format!("/images/create?fromSrc=-&repo={}&tag={}{changes}", escaped(repository), escaped(tag));
+        // Podman takes the whole name in one and passes over a tag.
+        let named = match self.podman {
+            true => format!("repo={}", escaped(&format!("{repository}:{tag}"))),
+            false => format!("repo={}&tag={}", escaped(repository), escaped(tag)),
+        };
+        let path = format!("/images/create?fromSrc=-&{named}{changes}");
         let said = self.lines("import an image", "POST", &path, Body::Stream(tree, "application/x-tar"))?;
         match said.last().and_then(|line| line["status"].as_str()) {
             Some(id) => Ok(id.to_owned()),
@@ -276,11 +291,11 @@ impl Api {
         self.lines("pull an image", "POST", &path, Body::None).map(drop)
     }
 
-    pub fn create(&self, name: &str, configuration: &impl Serialize) -> Result<String> {
+    pub fn create(&self, name: &str, configuration: &impl Serialize) -> Result<Made> {
         let body = json("make a container", configuration)?;
         let path = format!("/containers/create?name={}", escaped(name));
         let answer = self.done("make a container", "POST", &path, Body::Json(&body))?;
-        read::<Made>("make a container", &answer).map(|made| made.id)
+        read("make a container", &answer)
     }
 
     pub fn create_volume(&self, configuration: &impl Serialize) -> Result<()> {
@@ -508,6 +523,11 @@ fn unreadable(what: &str) -> impl FnOnce(serde_json::Error) -> Unusable {
 fn said(what: &str, (status, text): (u16, Vec<u8>)) -> Unusable {
     let message = serde_json::from_slice::<Message>(&text).map(|said| said.message);
     let said = message.unwrap_or_else(|_| format!("{status} {}", String::from_utf8_lossy(&text).trim()));
+    // Some say all that they were told once more.
+    let said = match said.char_indices().nth(LONGEST_SAID) {
+        Some((end, _)) => format!("{}…", &said[..end]),
+        None => said,
+    };
     Unusable::Said { what: what.to_owned(), status, said }
 }
 

@@ -65,6 +65,11 @@ fn hold(wall: Wall, powers: &Powers, engine: &Engine, image: &str, can: Can) -> 
         Wall::ProcessCount => limited(engine.processes, "control group, by the engine"),
         Wall::OpenFiles => fully("RLIMIT_NOFILE"),
         Wall::Disk => match files.places.iter().filter(|place| place.access != Access::Read).count() {
+            0 if engine.podman => partly(
+                "Podman limits the size of filesystems in memory, and not how many files are in them",
+                "filesystems in memory of that size",
+                "",
+            ),
             0 => fully("filesystems in memory of that size"),
             count => (
                 Held::Partly(format!("{count} writable place(s) of the host: each file is limited, not their sum")),
@@ -79,5 +84,5 @@ fn hold(wall: Wall, powers: &Powers, engine: &Engine, image: &str, can: Can) -> 
     Holding { wall, held, by, fix }
 }
 
-const CONTROL_GROUPS: &str =
+pub const CONTROL_GROUPS: &str =
     "give the engine control groups: cgroup v2 with delegation (rootless), or a rootful engine; see `docker info`";

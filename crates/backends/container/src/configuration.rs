@@ -145,11 +145,18 @@ impl Serialize for AllCapabilities {
 
 /// No new privileges, and our own list of system calls; what the engine adds (AppArmor, SELinux) stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Security;
+pub enum Security {
+    Told,
+    /// The list is in a file of belljar's: Podman takes nothing else.
+    InFile(String),
+}
 
 impl Serialize for Security {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let profile = serde_json::to_string(&profile::profile()).map_err(serde::ser::Error::custom)?;
+        let profile = match self {
+            Security::Told => serde_json::to_string(&profile::profile()).map_err(serde::ser::Error::custom)?,
+            Security::InFile(path) => path.clone(),
+        };
         serializer.collect_seq(["no-new-privileges:true".to_owned(), format!("seccomp={profile}")])
     }
 }

@@ -31,7 +31,7 @@ pub fn diagnose(connected: Result<(&Api, &Engine), &Unusable>, enforcement: Enfo
     features.push(feature("its rights", true, rights.to_owned(), ""));
     let own = images::own(api);
     let (works, detail, fix) = match &own {
-        Ok(name) => (true, name.clone(), String::new()),
+        Ok((name, _)) => (true, name.clone(), String::new()),
         Err(error) => (false, error.to_string(), error.fix()),
     };
     features.push(feature("belljar's own image", works, detail, &fix));

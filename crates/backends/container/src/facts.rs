@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use model::Handed;
+use serde::{Deserialize, Serialize};
 use sys::descriptors;
 
 use crate::api::{Api, Image, Info};
@@ -27,11 +28,13 @@ pub struct Facts {
     pub waiting_image: String,
     /// A folder with files that say whom to trust.
     pub trust: Option<PathBuf>,
+    /// A file with the list of system calls, for an engine that takes it no other way.
+    pub profile: Option<PathBuf>,
     /// Where folders are that the kernel works in for an engine that is root.
     pub work: Option<PathBuf>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Engine {
     pub socket: PathBuf,
     pub shown: String,

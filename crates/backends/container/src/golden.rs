@@ -92,6 +92,7 @@ fn facts() -> Facts {
         labels: [("belljar.sandbox".to_owned(), "0123456789abcdef".to_owned())].into(),
         waiting_image: format!("sha256:{}", "1".repeat(64)),
         trust: None,
+        profile: None,
         work: Some("/home/alice/.local/state/belljar/engine-work".into()),
     }
 }

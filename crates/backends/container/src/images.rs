@@ -33,11 +33,7 @@ const APPLETS: &[&str] = &[
 
 /// An image by the name that somebody gave, or belljar's own; it is there afterwards.
 pub fn find(api: &Api, name: Option<&str>, pull: bool) -> Result<(String, Image)> {
-    let Some(name) = name else {
-        let name = own(api)?;
-        let image = api.image(&name)?;
-        return Ok((name, image));
-    };
+    let Some(name) = name else { return own(api) };
     check_name(name)?;
     let image = match (api.image(name), pull) {
         (Err(Unusable::NoImage { .. }), true) => {
@@ -78,15 +74,16 @@ fn check_machine(name: &str, image: &Image) -> Result<()> {
 }
 
 /// Belljar's own image; made from the host's busybox when it is first asked for.
-pub fn own(api: &Api) -> Result<String> {
+pub fn own(api: &Api) -> Result<(String, Image)> {
     let (path, bytes) = busybox()?;
     let tag = blake3::hash(&bytes).to_hex();
     let name = format!("{OWN}:{}-{LAYOUT}", &tag[..16]);
     match api.image(&name) {
-        Ok(_) => Ok(name),
+        Ok(image) => Ok((name, image)),
         Err(Unusable::NoImage { .. }) => {
             make_own(api, &name, &path, bytes)?;
-            Ok(name)
+            let image = api.image(&name)?;
+            Ok((name, image))
         }
         Err(error) => Err(error),
     }
@@ -152,7 +149,7 @@ fn is_static(program: &[u8]) -> bool {
 
 /// The same under a name of one's own.
 pub fn from_busybox(api: &Api, name: Option<&str>) -> Result<(String, Image)> {
-    let own = own(api)?;
+    let (own, _) = own(api)?;
     let name = match name {
         Some(name) => {
             check_name(name)?;

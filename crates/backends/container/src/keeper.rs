@@ -1,10 +1,11 @@
 //! A process that waits for our end, and removes what we would leave if that comes too early: an engine's containers
-//! outlive whoever asked for them. Before, it removes what earlier belljars have left, beside the run.
+//! outlive whoever asked for them. Meanwhile, or afterwards, it removes what earlier belljars have left.
 
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use sys::process::{self, Alone, Forked, Namespaces};
 
@@ -56,6 +57,8 @@ pub struct Keeper {
 }
 
 const ALL_IS_GONE: &[u8] = b".";
+/// Before it looks for what others have left; under a second.
+const BREATH: std::time::Duration = std::time::Duration::from_millis(700);
 
 impl Keeper {
     pub fn start(api: &Api, charge: &Charge) -> io::Result<Keeper> {
@@ -91,13 +94,34 @@ fn watch(api: &Api, charge: &Charge, ear: OwnedFd) -> io::Result<()> {
     rustix::thread::set_name(c"belljar-keeper")?;
     // A pipe that we held would never end for its reader.
     process::close_all_from(0, ear.as_raw_fd())?;
-    match labels::clean_up(api).and_then(|_| recover(api, charge)) {
-        // What can't be removed now is found by the next.
-        Ok(()) | Err(_) => {}
+    // Most runs are over by then, and while one begins its engine has enough to do.
+    let soon = !has_heard(&ear, BREATH)?;
+    if soon {
+        tidy(api, charge);
     }
     let mut word = [0u8; 1];
     if rustix::io::retry_on_intr(|| rustix::io::read(&ear, &mut word))? == 0 {
         charge.remove(api).map_err(|error| io::Error::other(error.to_string()))?;
     }
+    if !soon {
+        tidy(api, charge);
+    }
     Ok(())
+}
+
+/// Removes what earlier belljars have left. What can't be removed now is found by the next.
+fn tidy(api: &Api, charge: &Charge) {
+    match labels::clean_up(api).and_then(|_| recover(api, charge)) {
+        Ok(()) | Err(_) => {}
+    }
+}
+
+fn has_heard(ear: &OwnedFd, patience: std::time::Duration) -> io::Result<bool> {
+    let mut list = [PollFd::new(ear, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+    match poll(&mut list, Some(&timeout)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -9,10 +9,10 @@ use model::{Outside, Powers, Streams, Wall, Witness};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use sys::signals::Mask;
 
-use crate::api::{Api, Pending};
+use crate::api::{Api, Made, Pending};
 use crate::configuration::{Configuration, Network};
 use crate::doors;
-use crate::facts::Facts;
+use crate::facts::{Engine, Facts};
 use crate::keeper::{Charge, Keeper};
 use crate::plan::Blueprint;
 use crate::proof;
@@ -151,7 +151,8 @@ fn raise(
         false => None,
     };
     clock.lap("engine: make a network, open doors in it");
-    let id = api.create(&name(&facts.id), container)?;
+    let Made { id, warnings } = api.create(&name(&facts.id), container)?;
+    nothing_left_out(warnings, facts)?;
     clock.lap("engine: make the container");
     let connection = api.attach(&id, true)?;
     let wait = api.wait(&id)?;
@@ -193,6 +194,20 @@ fn raise(
         handle,
         first: state.pid,
     })
+}
+
+/// A limit that the engine said it has, and now says it will not hold: what it has is known from before, and may have changed.
+pub fn nothing_left_out(warnings: Option<Vec<String>>, facts: &Facts) -> Result<()> {
+    let Engine { memory, processes, processors, .. } = facts.engine;
+    let left_out = warnings.into_iter().flatten().find(|warning| warning.contains("discarded"));
+    match left_out {
+        Some(warning) if memory && processes && processors => Err(Unusable::Refused {
+            wall: Wall::Memory,
+            message: format!("the engine does not hold a limit: {warning}"),
+            fix: crate::assess::CONTROL_GROUPS.to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 pub fn line(
@@ -249,7 +264,7 @@ fn network(
     }
     let waiting = waiting(container, facts);
     let name = crate::plan::network_name(&facts.id);
-    let id = api.create(&name, &waiting)?;
+    let id = api.create(&name, &waiting)?.id;
     api.start(&id)?;
     let first = api.inspect(&id)?.state.pid;
     if first <= 0 {

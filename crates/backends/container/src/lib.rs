@@ -20,6 +20,7 @@ mod plan;
 mod pool;
 mod profile;
 mod proof;
+mod remembered;
 mod screen;
 mod sockets;
 mod streams;
@@ -29,11 +30,11 @@ mod trouble;
 mod work;
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::{
-    Backend, BackendReport, Enforcement, Gated, Grant, Ground, GroundKind, ImageShown, Images, Kept, Network, Plan,
-    Powers, Sandbox, SetupFailure, Stack, Streams, Strength, Trouble,
+    Backend, BackendReport, Enforcement, Gated, Grant, Ground, GroundKind, ImageShown, ImageUsed, Images, Kept,
+    Network, Plan, Powers, Sandbox, SetupFailure, Stack, Streams, Strength, Trouble,
 };
 
 pub use pool::Warm;
@@ -54,6 +55,8 @@ const NAME: &str = "container";
 /// The container backend. The engine is looked for when it is first needed.
 #[derive(Default)]
 pub struct Container {
+    /// Where belljar keeps its state, and no sandbox ever sees anything; none if there is no such place.
+    state: Option<PathBuf>,
     connected: OnceCell<Result<Connected>>,
     image: OnceCell<Result<(Asked, ImageFacts)>>,
 }
@@ -67,14 +70,15 @@ struct Connected {
 type Asked = (Option<String>, bool);
 
 impl Container {
-    pub fn new() -> Container {
-        Container::default()
+    /// `state`: the folder in which everything is kept that no sandbox may see.
+    pub fn new(state: Option<PathBuf>) -> Container {
+        Container { state, ..Container::default() }
     }
 
     fn connected(&self) -> std::result::Result<&Connected, &Unusable> {
         let connect = || {
             let api = Api::find()?;
-            let engine = Engine::new(&api, &api.info()?);
+            let engine = remembered::engine(self.state.as_deref(), &api)?;
             Ok(Connected { api, engine })
         };
         self.connected.get_or_init(connect).as_ref()
@@ -106,10 +110,7 @@ impl Container {
         let id = new_id().map_err(SetupFailure::from)?;
         let gated = matches!(powers.network, Network::Gated(_));
         let waiting_image = match gated {
-            true => images::own(&connected.api)
-                .and_then(|name| connected.api.image(&name))
-                .map(|image| image.id)
-                .map_err(SetupFailure::from)?,
+            true => images::own(&connected.api).map(|(_, image)| image.id).map_err(SetupFailure::from)?,
             false => String::new(),
         };
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -119,6 +120,10 @@ impl Container {
         // Of an engine that is root; root itself can remove what that leaves.
         let work =
             if user != 0 && !connected.engine.rootless { first_layer(stacks).and_then(work::beside) } else { None };
+        let profile = match connected.engine.podman {
+            true => Some(remembered::profile(self.state.as_deref()).map_err(SetupFailure::from)?),
+            false => None,
+        };
         let facts = Facts {
             engine: connected.engine.clone(),
             image,
@@ -128,6 +133,7 @@ impl Container {
             id,
             waiting_image,
             trust,
+            profile,
             work,
         };
         Ok((&connected.api, facts))
@@ -249,6 +255,11 @@ impl Backend for Container {
         let connected = self.connected().map(|connected| (&connected.api, &connected.engine));
         let walls = if connected.is_ok() { self.walls(&pool::trivial()) } else { Enforcement::default() };
         diagnose::diagnose(connected, walls)
+    }
+
+    fn image(&self, grant: &Grant) -> Option<ImageUsed> {
+        let image = Container::image(self, grant.powers()).ok()?;
+        Some(ImageUsed { name: image.name.clone(), digest: image.id.clone() })
     }
 
     fn images(&self) -> Option<&dyn Images> {

@@ -80,7 +80,10 @@ pub fn plan(powers: &Powers, stacks: &[Stack], facts: &Facts) -> Result<Blueprin
             network_mode: if gated { Network::Of(network_name(&facts.id)) } else { Network::None },
             readonly_rootfs: Yes,
             cap_drop: AllCapabilities,
-            security_opt: Security,
+            security_opt: match &facts.profile {
+                Some(file) => Security::InFile(text(file)?),
+                None => Security::Told,
+            },
             tmpfs: in_memory(files, limits, facts, user, &mounts)?,
             mounts,
             shm_size: limits.disk.min(limits.memory),
@@ -269,7 +272,9 @@ fn in_memory(
     mounts: &[Mount],
 ) -> Result<BTreeMap<String, String>> {
     let (number, group) = user.numbers();
-    let common = format!("rw,exec,nosuid,nodev,size={},nr_inodes={}", limits.disk, limits.inodes);
+    // Podman knows no number of files; `assess` says so.
+    let files_in_it = if facts.engine.podman { String::new() } else { format!(",nr_inodes={}", limits.inodes) };
+    let common = format!("rw,exec,nosuid,nodev,size={}{files_in_it}", limits.disk);
     let mut all = BTreeMap::new();
     let mut add = |path: &str, rights: String| {
         if !mounts.iter().any(|mount| mount.target() == Path::new(path)) {
@@ -278,10 +283,15 @@ fn in_memory(
     };
     add("/tmp", "mode=1777".to_owned());
     add("/var/tmp", "mode=1777".to_owned());
-    add(&text(&files.home)?, format!("mode=0700,uid={number},gid={group}"));
+    // Nor whose they are: nobody else is in there, so it may be everybody's.
+    let own = |mode: &str| match facts.engine.podman {
+        true => "mode=1777".to_owned(),
+        false => format!("mode={mode},uid={number},gid={group}"),
+    };
+    add(&text(&files.home)?, own("0700"));
     // Else the engine would make volumes for them, of any size, which outlive the container.
     for volume in &facts.image.volumes {
-        add(volume, format!("mode=0755,uid={number},gid={group}"));
+        add(volume, own("0755"));
     }
     Ok(all)
 }

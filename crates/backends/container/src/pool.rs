@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use model::{Grant, Network, Outcome, Powers, Sandbox, SetupFailure, Stack, Streams, Wall};
 use serde::Serialize;
 
+use crate::api::Made;
 use crate::configuration::{Configuration, User, Yes};
 use crate::launch::{Clock, Guarded, Raised};
 use crate::plan::{self, Blueprint};
@@ -57,7 +58,8 @@ impl Container {
         let guarded = launch::guarded(api, &blueprint, &facts)?;
         let begin = || {
             launch::prepare(api, &blueprint, &facts)?;
-            let id = api.create(&launch::name(&facts.id), &waiting(&blueprint.container))?;
+            let Made { id, warnings } = api.create(&launch::name(&facts.id), &waiting(&blueprint.container))?;
+            launch::nothing_left_out(warnings, &facts)?;
             api.start(&id)?;
             let state = api.inspect(&id)?.state;
             if !state.running {
@@ -206,7 +208,7 @@ pub fn trivial() -> Powers {
 /// How long one run takes in a container that waits, from the word to go to the answer, its removal apart; and how long
 /// raising one takes. Nothing of it is a sandbox for anybody: no policy was asked.
 pub fn cold_and_warm(powers: &Powers) -> Result<(Duration, Duration), SetupFailure> {
-    let backend = Container::new();
+    let backend = Container::new(None);
     // The engine and the image are known to whoever keeps a pool.
     backend.image(powers)?;
     let begun = Instant::now();

@@ -126,6 +126,7 @@ impl model::Sandbox for Supervised {
             gathered: None,
             backend: crate::NAME.to_owned(),
             because: String::new(),
+            image: None,
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
         }))
     }

@@ -17,6 +17,8 @@ pub enum Unusable {
     Forbidden { socket: PathBuf },
     #[error("`{variable}` names `{value}`, and only engines of this host are used")]
     Remote { variable: &'static str, value: String },
+    #[error("there is no Docker context `{name}` in `{}`", folder.display())]
+    NoContext { name: String, folder: PathBuf },
     #[error("the container engine speaks version {speaks} of its API, and at least {needed} is needed")]
     TooOld { speaks: String, needed: &'static str },
     #[error("the container engine runs {0} containers, and only Linux ones are used")]
@@ -63,6 +65,9 @@ impl Unusable {
                     .to_owned()
             }
             Unusable::Remote { .. } => "name a socket of this host: `DOCKER_HOST=unix:///PATH`".to_owned(),
+            Unusable::NoContext { .. } => {
+                "name one that is there (`docker context ls`), or a socket: `DOCKER_HOST=unix:///PATH`".to_owned()
+            }
             Unusable::TooOld { .. } => "use Docker 20.10 or Podman 3, or newer".to_owned(),
             Unusable::NotLinux(_) => "switch the engine to Linux containers".to_owned(),
             Unusable::NoImage { name } | Unusable::NotPulled { name } => format!(

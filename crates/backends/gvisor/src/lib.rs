@@ -12,14 +12,16 @@ mod golden;
 mod runsc;
 mod warm;
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 
 use guest::usher;
 use model::{
-    Backend, BackendReport, Enforcement, Feature, Grant, GroundKind, Held, Outcome, Plan, Sandbox, SetupFailure, Stack,
-    Step, Streams, Strength,
+    Backend, BackendReport, Enforcement, Feature, Grant, GroundKind, Held, Plan, Sandbox, SetupFailure, Stack, Step,
+    Streams, Strength,
 };
 use native::carrier::{Carrier, Ties};
 use native::{Native, Supervised};
@@ -33,14 +35,22 @@ use runsc::{Missing, Runsc};
 const NAME: &str = "gvisor";
 
 /// The gVisor backend.
-#[derive(Default)]
 pub struct Gvisor {
     around: Native,
+    /// Where belljar keeps its state, and no sandbox ever sees anything; none if there is no such place.
+    state: Option<PathBuf>,
+    found: OnceCell<Result<Runsc, Missing>>,
 }
 
 impl Gvisor {
-    pub fn new() -> Gvisor {
-        Gvisor::default()
+    /// `state`: the folder in which everything is kept that no sandbox may see.
+    pub fn new(state: Option<PathBuf>) -> Gvisor {
+        Gvisor { around: Native::new(), state, found: OnceCell::new() }
+    }
+
+    /// The one that is new enough. Looked for once: what is assessed is what is started.
+    fn runsc(&self) -> Result<&Runsc, &Missing> {
+        self.found.get_or_init(|| Runsc::known(self.state.as_deref())).as_ref()
     }
 
     fn carrier(&self, grant: &Grant, runsc: &Runsc, numbers: bundle::Numbers) -> Result<Carrier, SetupFailure> {
@@ -65,12 +75,12 @@ impl Gvisor {
         streams: Streams,
         trace: bool,
     ) -> Result<(Supervised, Reins), SetupFailure> {
-        let runsc = Runsc::find().map_err(|missing| not_there(&missing))?;
+        let runsc = self.runsc().map_err(not_there)?;
         let (reins, gifts, (report, tell)) =
             Reins::make().map_err(|error| failure(&format!("cannot begin: {error}")))?;
         let [told, orders, go] = &gifts;
         let numbers = bundle::Numbers { report: told.as_raw_fd(), orders: orders.as_raw_fd(), go: go.as_raw_fd() };
-        let carrier = self.carrier(grant, &runsc, numbers)?;
+        let carrier = self.carrier(grant, runsc, numbers)?;
         let ties = Ties { gifts: gifts.into(), report, tell };
         let raised = self.around.carry(grant, stacks, streams, trace, (&carrier, ties), self.assess(grant))?;
         Ok((raised, reins))
@@ -117,14 +127,14 @@ impl Backend for Gvisor {
     }
 
     fn assess(&self, grant: &Grant) -> Enforcement {
-        assess::assess(self.around.assess_around(grant), Runsc::find().map(drop))
+        assess::assess(self.around.assess_around(grant), self.runsc().map(drop).map_err(Clone::clone))
     }
 
     fn plan(&self, grant: &Grant, stacks: &[Stack]) -> Result<Plan, SetupFailure> {
         let powers = grant.powers();
-        let runsc = Runsc::find().map_err(|missing| not_there(&missing))?;
+        let runsc = self.runsc().map_err(not_there)?;
         let version = runsc.version().map_err(|missing| not_there(&missing))?;
-        let carrier = self.carrier(grant, &runsc, bundle::Numbers::FORESEEN)?;
+        let carrier = self.carrier(grant, runsc, bundle::Numbers::FORESEEN)?;
         let mut steps = self.around.plan_around(grant, stacks, &carrier)?;
         steps.push(Step {
             by: "carrier",
@@ -160,12 +170,12 @@ impl Backend for Gvisor {
         let (raised, reins) = self.raise(grant, stacks, streams, trace)?;
         // Before it is there: it finds its orders, and the word to go, when it comes.
         reins.send(&errand).map_err(|error| failure(&format!("cannot pass on the command: {error}")))?;
-        Ok(Box::new(Carried(raised)))
+        Ok(Box::new(raised))
     }
 
     fn diagnose(&self) -> BackendReport {
         let around = self.around.diagnose();
-        let found = Runsc::find().and_then(|runsc| Ok((runsc.version()?, runsc)));
+        let found = self.runsc().map_err(Clone::clone).and_then(|runsc| Ok((runsc.version()?, runsc.clone())));
         let feature = |what: &str, found: Result<String, Missing>| Feature {
             what: what.to_owned(),
             works: found.is_ok(),
@@ -186,30 +196,6 @@ impl Backend for Gvisor {
         let enforcement = assess::assess(around.enforcement, found.map(drop));
         let usable = !enforcement.walls.iter().any(|holding| matches!(holding.held, Held::Not(_)));
         BackendReport { backend: NAME.to_owned(), usable, features, enforcement }
-    }
-}
-
-/// Says more about what went wrong before the payload began.
-struct Carried(Supervised);
-
-impl Sandbox for Carried {
-    fn supervise(self: Box<Self>) -> Outcome {
-        explained(Box::new(self.0).supervise())
-    }
-}
-
-/// A runsc that is too old knows some of our words for it not, and only says so.
-fn explained(outcome: Outcome) -> Outcome {
-    match outcome {
-        Outcome::NotSetUp(failure) => Outcome::NotSetUp(why(failure)),
-        outcome => outcome,
-    }
-}
-
-fn why(failure: SetupFailure) -> SetupFailure {
-    match Runsc::find().and_then(|runsc| runsc.version()) {
-        Err(missing) => SetupFailure { message: format!("{}: {missing}", failure.message), ..not_there(&missing) },
-        Ok(_) => failure,
     }
 }
 

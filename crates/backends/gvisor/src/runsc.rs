@@ -5,12 +5,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use std::time::Duration;
+
 use rustix::fs::{Access, FileType};
+use sys::notes;
 
 /// Names another one than the first in PATH.
 const VARIABLE: &str = "BELLJAR_RUNSC";
 /// The first that we have run all our tests on. Older ones lack the platform, or ways to pass descriptors on.
 const OLDEST: u32 = 20_240_729;
+/// Where is kept which one was new enough, below the folder for state.
+const NOTES: &str = "gvisor";
+const NOTE: &str = "runsc";
+const FOR_A_MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runsc {
@@ -57,8 +64,36 @@ impl Missing {
 }
 
 impl Runsc {
-    /// Cheap: only whether it is there. It is asked for its version when something goes wrong, or somebody wants to know.
-    pub fn find() -> Result<Runsc, Missing> {
+    /// One that is there and new enough. To ask it for its version takes a tenth of a whole run, so what it said is kept in
+    /// the folder for state, for this very file.
+    pub fn known(state: Option<&Path>) -> Result<Runsc, Missing> {
+        let runsc = Runsc::find()?;
+        let (folder, same) = (state.map(|state| state.join(NOTES)), runsc.identity());
+        let kept = folder.as_deref().and_then(|folder| notes::read(folder, NOTE, FOR_A_MONTH));
+        if kept.is_some_and(|kept| same.as_ref().is_some_and(|same| kept == same.as_bytes())) {
+            return Ok(runsc);
+        }
+        runsc.version()?;
+        if let (Some(folder), Some(same)) = (folder, same) {
+            match notes::write(&folder, NOTE, same.as_bytes()) {
+                // It is asked again next time.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(runsc)
+    }
+
+    /// Which file it is, and of when: another one there is another's.
+    fn identity(&self) -> Option<String> {
+        use std::os::unix::fs::MetadataExt;
+        let stat = std::fs::metadata(&self.program).ok()?;
+        let numbers = [stat.mtime(), stat.mtime_nsec(), stat.ctime(), stat.ctime_nsec()];
+        let (path, size) = (self.program.to_str()?, stat.size());
+        Some(format!("{OLDEST} {path} {}:{} {size} {numbers:?}", stat.dev(), stat.ino()))
+    }
+
+    /// Cheap: only whether it is there.
+    fn find() -> Result<Runsc, Missing> {
         if let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
             let named = PathBuf::from(named);
             return runnable(&named).ok_or(Missing::NotThere(named));

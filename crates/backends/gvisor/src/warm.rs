@@ -5,7 +5,7 @@
 
 use model::{Grant, Outcome, SetupFailure, Stack, Streams};
 
-use crate::{Gvisor, Reins, errand, explained, failure, why};
+use crate::{Gvisor, Reins, errand, failure};
 
 /// One guest, for one command.
 pub struct Warm {
@@ -20,7 +20,7 @@ impl Warm {
     /// Makes one for `grant`, whose command is not started and may be another in the end. Returns when it waits.
     pub fn make(backend: &Gvisor, grant: &Grant, stacks: &[Stack], streams: Streams) -> Result<Warm, SetupFailure> {
         let (raised, reins) = backend.raise(grant, stacks, streams, false)?;
-        let raised = raised.warm_up().map_err(why)?;
+        let raised = raised.warm_up()?;
         let (payload, filter) = (backend.around.payload_is(), backend.around.calls_behind());
         Ok(Warm { raised, reins, made_for: grant.clone(), payload, filter })
     }
@@ -48,6 +48,6 @@ impl Warm {
         let mut raised = self.raised;
         raised.begin(grant.clone());
         self.reins.send(&errand).map_err(|error| failure(&format!("cannot pass on the command: {error}")))?;
-        Ok(explained(raised.to_the_end()))
+        Ok(raised.to_the_end())
     }
 }

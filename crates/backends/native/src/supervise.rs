@@ -194,6 +194,7 @@ impl Warm {
             gathered: None,
             backend: backend.to_owned(),
             because: String::new(),
+            image: None,
             timing: raised.clock.parts.into_iter().map(|(step, nanoseconds)| Timing { step, nanoseconds }).collect(),
         }))
     }

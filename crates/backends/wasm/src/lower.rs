@@ -71,7 +71,7 @@ pub fn lower(
         Network::Closed => {}
         Network::Gated(_) => words.push("--network".into()),
     }
-    for folder in folders(files, &command.directory)? {
+    for folder in folders(files, &command.directory, &seen)? {
         words.extend([folder.word.into(), folder.from.into(), folder.name.into()]);
     }
     let mut variables = environment.clone();
@@ -127,7 +127,8 @@ struct Folder {
 }
 
 /// What was granted, by its own names; a home and a place for temporary files; and where it starts.
-fn folders(files: &Files, start: &Path) -> Result<Vec<Folder>, Failure> {
+/// `ours`: what the worker sees besides.
+fn folders(files: &Files, start: &Path, ours: &[Place]) -> Result<Vec<Folder>, Failure> {
     let Files { ground: _, places, links: _, hidden: _, home, user_name: _ } = files;
     let word = |place: &Place| match place.access {
         Access::Read => "--read",
@@ -137,13 +138,26 @@ fn folders(files: &Files, start: &Path) -> Result<Vec<Folder>, Failure> {
     let granted: Vec<&Place> =
         places.iter().filter(|place| !matches!(place.origin, Origin::System | Origin::Toolchain)).collect();
     let around = |path: &Path| granted.iter().rev().find(|place| place.folder && is_within(path, &place.path));
-    if let Some(single) = granted.iter().find(|place| !place.folder && around(&place.path).is_none()) {
-        return Err(Failure::setup(
-            format!("`{}` is a file, and a module can only be given folders", single.path.display()),
-            "grant the folder that it is in, or leave it out",
-        ));
-    }
     let mut folders = Vec::new();
+    for single in granted.iter().filter(|place| !place.folder && around(&place.path).is_none()) {
+        let alone = single.path.parent().filter(|folder| has_only_files_of_the_grant(folder, &granted, files, ours));
+        let Some(alone) = alone else {
+            return Err(Failure::setup(
+                format!(
+                    "`{}` is a file, and a module can only be given folders; in the one that it is in there is more",
+                    single.path.display()
+                ),
+                "grant the folder that it is in, put the file into a folder of its own, or leave it out",
+            ));
+        };
+        // One for all files in it. Whether each may be written to, its mount decides; the folder itself is nobody's to change.
+        let written = single.access != Access::Read;
+        match folders.iter_mut().find(|folder: &&mut Folder| folder.from == alone) {
+            Some(folder) if written => folder.word = "--write",
+            Some(_) => {}
+            None => folders.push(Folder { word: word(single), from: alone.to_owned(), name: alone.to_owned() }),
+        }
+    }
     let mut own: Vec<(&Path, &str)> = vec![(Path::new("/tmp"), "tmp")];
     // A home that is where temporary files are is no other folder.
     own.extend((home != Path::new("/tmp")).then_some((home.as_path(), "home")));
@@ -163,4 +177,23 @@ fn folders(files: &Files, start: &Path) -> Result<Vec<Folder>, Failure> {
         folders.push(Folder { word: "--scratch", from: scratch.from.clone(), name: here.to_owned() });
     }
     Ok(folders)
+}
+
+/// Whether nothing is in that folder of the jar but single files that were granted: then it can be given instead of them.
+fn has_only_files_of_the_grant(folder: &Path, granted: &[&Place], files: &Files, ours: &[Place]) -> bool {
+    let single = |place: &Place| {
+        !place.folder && place.path.parent() == Some(folder) && granted.iter().any(|one| one.path == place.path)
+    };
+    let mut others = files.places.iter().chain(ours).filter(|place| !single(place));
+    // The jar has files of its own in these.
+    let own =
+        ["/bin", "/dev", "/etc", "/lib", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var/tmp"].map(Path::new);
+    let contains = |path: &Path| is_within(path, folder);
+    let is_below = |path: &str| is_within(folder, Path::new(path));
+    folder != Path::new("/")
+        && !others.any(|place| contains(&place.path) || is_within(folder, &place.path))
+        && !own.into_iter().any(contains)
+        && !["/proc", "/sys", "/dev"].into_iter().any(is_below)
+        && !contains(&files.home)
+        && !files.links.iter().any(|(path, _)| contains(path))
 }

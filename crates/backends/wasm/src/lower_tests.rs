@@ -100,10 +100,28 @@ fn a_home_that_is_granted_is_the_real_one() {
 }
 
 #[test]
-fn a_single_file_is_refused_unless_it_is_part_of_a_folder() {
-    let single = place("/srv/notes.txt", Access::Read, false);
-    assert!(matches!(lowered(&powers(vec![single.clone()], "/tmp")), Err(Failure::Setup(_))));
-    assert!(lowered(&powers(vec![place("/srv", Access::Read, true), single], "/tmp")).is_ok());
+fn single_files_are_given_by_their_folder_if_nothing_else_is_in_it() {
+    let file = |path: &str, access| place(path, access, false);
+    let words = told(&powers(vec![file("/data/notes.txt", Access::Read)], "/tmp"));
+    assert!(has(&words, &["--read", "/data", "/data"]));
+    let both = vec![file("/data/in.txt", Access::Read), file("/data/out.txt", Access::Write)];
+    let words = told(&powers(both, "/tmp"));
+    assert!(has(&words, &["--write", "/data", "/data"]) && !has(&words, &["--read", "/data", "/data"]), "{words:?}");
+    assert!(
+        lowered(&powers(vec![place("/data", Access::Read, true), file("/data/notes.txt", Access::Read)], "/tmp"))
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_single_file_beside_something_else_is_refused_by_name() {
+    let file = |path: &str| place(path, Access::Read, false);
+    for path in ["/etc/passwd", "/notes.txt", "/tmp/x", "/home/alice/notes.txt", "/proc/self/status"] {
+        let refused = lowered(&powers(vec![file(path)], "/srv"));
+        assert!(matches!(refused, Err(Failure::Setup(failure)) if failure.message.contains(path)), "{path}");
+    }
+    let beside = vec![file("/data/notes.txt"), place("/data/library", Access::Read, true)];
+    assert!(matches!(lowered(&powers(beside, "/tmp")), Err(Failure::Setup(_))));
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn open(matches: &ArgMatches, which: &str, sandboxes: &dyn Sandboxes) -> u8 {
         false if quiet => {}
         false => words::say(&run::summary(&outcome)),
     }
-    result::code(&outcome)
+    wire::code(&outcome)
 }
 
 fn remove(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> Result<u8, Trouble> {

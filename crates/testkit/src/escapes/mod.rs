@@ -46,3 +46,56 @@ pub const NOT_ON_A_KERNEL_OF_ITS_OWN: &[(&str, &str)] = &[
 pub fn not_on_a_kernel_of_its_own(attack: &Attack) -> Option<&'static str> {
     NOT_ON_A_KERNEL_OF_ITS_OWN.iter().find(|(id, _)| *id == attack.id).map(|(_, why)| *why)
 }
+
+/// What comes of an attack in a container, where it is not held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InAContainer {
+    /// It succeeds. Declared: the wall is reported as held partly, or the payload gains nothing by it.
+    Open,
+    /// It says nothing there: what it would show is not there, or nobody is told.
+    Meaningless,
+}
+
+/// Attacks that are not held by a container, or mean nothing there, and why.
+pub const IN_A_CONTAINER: &[(&str, InAContainer, &str)] = &[
+    (
+        "files/pipe_in_a_read_grant",
+        InAContainer::Open,
+        "a pipe in a folder that is read can be written to: engines apply no Landlock, and the wall `landlock` is held partly",
+    ),
+    (
+        "files/planted_program",
+        InAContainer::Meaningless,
+        "the program is looked for inside the image, where nothing was planted",
+    ),
+    (
+        "kernel/first_process",
+        InAContainer::Open,
+        "the first process is the engine's own, runs as the payload's user without any power, and guards nothing",
+    ),
+    (
+        "resources/denial_flood",
+        InAContainer::Meaningless,
+        "refused calls are not counted: the engine's filter tells nobody",
+    ),
+    ("resources/disk_closed_folder", InAContainer::Open, DISK),
+    ("resources/disk_deep", InAContainer::Open, DISK),
+    ("resources/disk_given_back", InAContainer::Open, DISK),
+    ("resources/disk_unlinked", InAContainer::Open, DISK),
+    ("resources/disk_workspace", InAContainer::Open, DISK),
+    ("resources/inodes_workspace", InAContainer::Open, DISK),
+    ("resources/name_on_terminal", InAContainer::Meaningless, "refused calls are not listed"),
+    ("resources/name_turns_the_line", InAContainer::Meaningless, "refused calls are not listed"),
+    (
+        "resources/raise_limits",
+        InAContainer::Meaningless,
+        "the limit of processes is a control group's there, which no process can raise: `resources/fork_flood` tries that",
+    ),
+];
+const DISK: &str =
+    "bytes in writable places of the host are limited file by file: the wall `disk` is held partly, and says so";
+
+/// What is known of this attack in a container, if it is not held.
+pub fn in_a_container(attack: &Attack) -> Option<(InAContainer, &'static str)> {
+    IN_A_CONTAINER.iter().find(|(id, ..)| *id == attack.id).map(|(_, what, why)| (*what, *why))
+}

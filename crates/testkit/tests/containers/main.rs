@@ -3,6 +3,7 @@
 
 mod attacks;
 mod ends;
+mod engines;
 mod images;
 mod stories;
 
@@ -75,7 +76,8 @@ fn all(stories: &[(&str, Story)], who: Who) -> Result<(), String> {
 
 fn main() {
     let mut trials: Vec<Trial> = Vec::new();
-    let whole: [(&str, twice::Check); 3] = [
+    let whole: [(&str, twice::Check); 4] = [
+        ("an_engine_is_found_and_its_runtimes_are_used", |who| all(engines::ALL, who)),
         ("what_runs_in_a_container_runs_as_everywhere", |who| all(stories::ALL, who)),
         ("images_come_from_this_host", |who| all(images::ALL, who)),
         ("nothing_is_left_however_it_ends", |who| all(ends::ALL, who)),

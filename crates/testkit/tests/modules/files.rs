@@ -15,7 +15,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_read_only_workspace_stays_as_it_is", read_only_workspace),
     ("what_is_hidden_is_not_there", hidden),
     ("a_module_has_a_home_and_a_place_for_temporary_files", scratch),
-    ("a_single_file_is_refused_by_name", single),
+    ("a_single_file_is_given_alone_or_refused_by_name", single),
     ("a_module_in_a_layer_is_the_one_that_runs", in_a_layer),
 ];
 
@@ -158,8 +158,28 @@ fn scratch(who: Who) -> Result<(), String> {
 
 fn single(who: Who) -> Result<(), String> {
     let table = Table::laid(who)?;
-    let single = format!("{}/first.txt", library(&table)?);
-    let said = ended(table.run(Kind::Plain, &["--read", &single], &["say"])?, 125)?;
+    let folder = library(&table)?;
+    let (first, beside) = (format!("{folder}/first.txt"), format!("{folder}/beside.txt"));
+    fs::write(&beside, "not granted").map_err(|error| error.to_string())?;
+    for kind in Kind::MODULES {
+        let read = table.run(kind, &["--read", &first], &["read", &first])?;
+        says(&ended(read, 0)?, "first")?;
+        for words in
+            [&["read", beside.as_str()][..], &["write", &first, "x"], &["truncate", &first], &["write", &beside, "x"]]
+        {
+            ended(table.run(kind, &["--read", &first], words)?, 3)?;
+        }
+        // What may be written to is that file, and not what is around it.
+        let new = format!("{folder}/new.txt");
+        ended(table.run(kind, &["--write", &first], &["append", &first, "and more"])?, 0)?;
+        for words in [&["write", new.as_str(), "x"][..], &["remove", &first], &["read", &beside]] {
+            ended(table.run(kind, &["--write", &first], words)?, 3)?;
+        }
+        if std::path::Path::new(&new).exists() {
+            return Err(format!("{new} was made"));
+        }
+    }
+    let said = ended(table.run(Kind::Plain, &["--read", "/etc/hostname"], &["say"])?, 125)?;
     says(&said, "a module can only be given folders")
 }
 

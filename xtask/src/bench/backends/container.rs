@@ -4,13 +4,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testkit::contestant::belljar;
+use testkit::contestant::{belljar, built};
 use testkit::engine::{self, Engine};
 
 use super::Amounts;
 use crate::bench::field::Field;
 use crate::bench::samples::{Samples, Table, median, met, milliseconds, percentile};
-use crate::{place, steps};
 
 /// Times `docker run` and `docker exec`, which the backend may take.
 const COLD: f64 = 1.1;
@@ -62,11 +61,6 @@ fn both(engine: &Engine, folder: &Path, counts: (usize, usize), samples: &mut Sa
         peer.push(time(&mut run())?);
     }
 
-    steps::run(
-        Command::new("cargo")
-            .current_dir(place::tree())
-            .args(["build", "--release", "--quiet", "-p", "belljar-container", "--example", "warm"]),
-    )?;
     let kept = docker(&["run", "--detach", "--init", "--network", "none", &image, "sleep", "100000"]).output();
     let kept = kept.map_err(|error| error.to_string())?;
     let kept = String::from_utf8_lossy(&kept.stdout).trim().to_owned();
@@ -103,11 +97,7 @@ fn both(engine: &Engine, folder: &Path, counts: (usize, usize), samples: &mut Sa
 
 /// From the word to go to the answer, in a container that stood before.
 fn one_warm(engine: &Engine) -> Result<Duration, String> {
-    let program = place::tree().join("target");
-    let target = std::env::var("CARGO_BUILD_TARGET").unwrap_or_default();
-    let built = belljar().parent().map(|folder| folder.join("examples/warm"));
-    let program =
-        built.filter(|file| file.exists()).unwrap_or_else(|| program.join(target).join("release/examples/warm"));
+    let program = built("examples/warm");
     let output = Command::new(program).arg("1").env("DOCKER_HOST", engine.host()).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("cannot run the warm example: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use testkit::Who;
-use testkit::contestant::{Contestant, belljar};
+use testkit::contestant::{Contestant, belljar, built};
 
 use super::super::field::Field;
 use super::super::runners::{quiet, time};
@@ -104,8 +104,7 @@ fn over_it(backend: Option<&str>) -> Command {
 
 /// From nothing, and those that wait.
 fn guests(runs: usize, project: &Path) -> Result<(Vec<Duration>, Vec<Duration>), String> {
-    let program = std::env::current_exe().map_err(|error| format!("who am I? {error}"))?;
-    let mut command = Command::new(program.with_file_name("examples").join("gvisor_warm"));
+    let mut command = Command::new(built("examples/gvisor_warm"));
     let said = place::said(command.arg(runs.to_string()).current_dir(project)).ok_or("`gvisor_warm` failed")?;
     let of = |kind: &str| -> Vec<Duration> {
         let lines = said.lines().filter_map(|line| line.strip_prefix(kind)?.trim().parse().ok());

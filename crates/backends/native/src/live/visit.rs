@@ -203,6 +203,7 @@ impl model::Sandbox for Visit {
             gathered: None,
             backend: "native".to_owned(),
             because: String::new(),
+            image: None,
             timing: Vec::new(),
         }))
     }

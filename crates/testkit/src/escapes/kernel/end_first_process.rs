@@ -3,7 +3,7 @@
 use model::Wall;
 
 use super::support::{bait, is_among_the_hosts, judge_by_bait, set_bait};
-use crate::inside::call;
+use crate::inside::{TRIED, call};
 use crate::{Attack, Control, Verdict};
 
 pub const ATTACK: Attack = Attack {
@@ -23,8 +23,12 @@ pub const ATTACK: Attack = Attack {
         Ok(())
     },
     judge: Some(|field, run| {
-        // Only a living first process can say how we ended: well, or refused.
-        let orderly = run.status.and_then(|status| status.code()).is_some_and(|code| code < 2);
+        // Only a living first process can say how we ended, and belljar says the same; peers say nothing but their code.
+        let code = run.status.and_then(|status| status.code());
+        let told = &run.result;
+        let ours = told["outcome"] == "ran" && told["signal"].is_null() && told["exit"].as_i64() == code.map(i64::from);
+        // Sent to nobody, or refused: what the attacker itself ends with, and its proof is written after the last signal.
+        let orderly = matches!(code, Some(0 | 1)) && (told.is_null() || ours) && field.workspace.join(TRIED).exists();
         match judge_by_bait(field, run) {
             Verdict::Held if !orderly => Verdict::Broken(format!("the end was not orderly: {:?}", run.status)),
             other => other,
