@@ -203,7 +203,7 @@ impl fmt::Display for Step {
                 write!(out, "file     {} {mode:o}, {} bytes", inside(path), contents.len())
             }
             Step::HandOut { files } => {
-                let files: Vec<String> = files.iter().map(|file| inside(file)).collect();
+                let files: Vec<String> = files.iter().map(inside).collect();
                 write!(out, "hand out {} to the gate, which writes them", files.join(", "))
             }
             Step::AwaitHanded => write!(out, "await    what the gate writes"),
