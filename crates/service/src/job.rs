@@ -142,7 +142,7 @@ pub enum Task {
     Secrets,
     SetSecret {
         name: String,
-        value: String,
+        value: Hidden,
         hosts: Option<Vec<String>>,
     },
     RemoveSecret {
@@ -164,6 +164,17 @@ pub enum Task {
     /// Removes folders that no sandbox needs: what a killed server leaves.
     Sweep,
     // Live sandboxes bring theirs here: open, exec, files, terminal. A carrier that opened one says `Said::Answer` and stays.
+}
+
+/// A value that nothing prints by accident.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Hidden(pub String);
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Hidden")
+    }
 }
 
 /// As `model::Favor`, for the wire.

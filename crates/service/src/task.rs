@@ -175,7 +175,7 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
                 return Err(wrong(format!("`{}` is no name of a secret", name.escape_debug())));
             }
             let value =
-                SecretText::read(value.as_bytes()).map_err(|bad| wrong(format!("the value can't be kept: {bad}")))?;
+                SecretText::read(value.0.as_bytes()).map_err(|bad| wrong(format!("the value can't be kept: {bad}")))?;
             // Only the sealed file: a variable or a command would be the server's own.
             let source = SecretSource::Store;
             let new = NewSecret { name, source, value: Some(value), hosts, ttl: None, variable: None, prefix: None };

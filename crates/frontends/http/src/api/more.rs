@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use service::job::Hidden;
 use service::{Said, Streams, Task};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -171,7 +172,7 @@ pub async fn set_secret(
     Sent(sent): Sent<SecretValue>,
 ) -> Result<Json<Value>> {
     caller.needs(Scope::Admin)?;
-    Ok(Json(ask(&app, &caller, Task::SetSecret { name, value: sent.value, hosts: sent.hosts }).await?))
+    Ok(Json(ask(&app, &caller, Task::SetSecret { name, value: Hidden(sent.value), hosts: sent.hosts }).await?))
 }
 
 /// Forget a secret.
