@@ -71,6 +71,11 @@ impl Scene {
     }
 
     fn run(&self, kind: Kind, flags: &[String], words: &[String]) -> io::Result<Said> {
+        // Compiled before: that takes its time too, and limits are about what comes then.
+        let compiled = self.project.belljar(["run", "-q", "--", kind.file(), "exit", "0"])?;
+        if compiled.code != Some(0) {
+            return Err(io::Error::other(format!("{compiled:?}")));
+        }
         let mut all = vec!["run".to_owned(), "-q".to_owned()];
         all.extend_from_slice(flags);
         all.extend(["--".to_owned(), kind.file().to_owned()]);
@@ -139,7 +144,8 @@ fn told_the_secret(_: &Scene, said: &Said) -> bool {
 }
 
 fn kept_from_it(said: &Said) -> bool {
-    said.code == Some(3) && said.error.contains("kept from it")
+    // Components know no code but 1.
+    matches!(said.code, Some(1 | 3)) && said.error.contains("kept from it")
 }
 
 fn library_changed(scene: &Scene, _: &Said) -> bool {
@@ -161,7 +167,7 @@ pub const ALL: &[ModuleAttack] = &[
         wall: Wall::Files,
         about: "as a module, read a file beside the workspace by `..`",
         prepare: nothing,
-        tries: |_| (Vec::new(), words(["read", "notes/../../secret.txt"])),
+        tries: |_| (Vec::new(), words(["read", "../secret.txt"])),
         gained: told_the_secret,
         stopped: kept_from_it,
     },

@@ -150,7 +150,7 @@ fn folders(files: &Files, start: &Path, ours: &[Place]) -> Result<Vec<Folder>, F
                 "grant the folder that it is in, put the file into a folder of its own, or leave it out",
             ));
         };
-        // One for all files in it. Whether each may be written to, its mount decides; the folder itself is nobody's to change.
+        // One for all files in it. Whether each may be written to, its mount decides; the folder is the jar's own, and what is made in it goes with it.
         let written = single.access != Access::Read;
         match folders.iter_mut().find(|folder: &&mut Folder| folder.from == alone) {
             Some(folder) if written => folder.word = "--write",

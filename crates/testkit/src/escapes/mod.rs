@@ -74,6 +74,11 @@ pub const IN_A_CONTAINER: &[(&str, InAContainer, &str)] = &[
         "the first process is the engine's own, runs as the payload's user without any power, and guards nothing",
     ),
     (
+        "kernel/raise_limits",
+        InAContainer::Open,
+        "the limit of processes is a control group's there, which no process can raise (`resources/fork_flood` tries that), and not a limit of each",
+    ),
+    (
         "resources/denial_flood",
         InAContainer::Meaningless,
         "refused calls are not counted: the engine's filter tells nobody",
@@ -86,11 +91,6 @@ pub const IN_A_CONTAINER: &[(&str, InAContainer, &str)] = &[
     ("resources/inodes_workspace", InAContainer::Open, DISK),
     ("resources/name_on_terminal", InAContainer::Meaningless, "refused calls are not listed"),
     ("resources/name_turns_the_line", InAContainer::Meaningless, "refused calls are not listed"),
-    (
-        "resources/raise_limits",
-        InAContainer::Meaningless,
-        "the limit of processes is a control group's there, which no process can raise: `resources/fork_flood` tries that",
-    ),
 ];
 const DISK: &str =
     "bytes in writable places of the host are limited file by file: the wall `disk` is held partly, and says so";
