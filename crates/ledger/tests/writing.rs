@@ -78,6 +78,23 @@ fn fifty_processes_write_one_chain() {
 }
 
 #[test]
+fn what_is_written_meanwhile_is_not_taken_for_cut_off() {
+    let folder = fresh("meanwhile");
+    let mut children: Vec<_> = (0..2).map(|number| writer(&folder, number, 2_000).spawn().unwrap()).collect();
+    let ledger = Ledger::at(folder.clone());
+    let mut looked = 0;
+    while children.iter_mut().any(|child| child.try_wait().unwrap().is_none()) {
+        // Nothing may be there yet.
+        if let Ok(report) = verify(&ledger, &Outside::default(), &|_, _| {}) {
+            assert!(report.is_sound(), "{report:?}");
+            looked += 1;
+        }
+    }
+    assert!(looked > 3, "{looked}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn five_hundred_kills_lose_nothing_that_was_said_to_be_written() {
     use std::io::Read;
     let folder = fresh("kills");
