@@ -156,6 +156,16 @@ impl Project {
         serde_json::from_slice(&said.out).map_err(|error| format!("{error}: {said:?}"))
     }
 
+    /// The sandboxes of this project, as a list. `ps` also tells of runs without layers, from the record, which is one for all
+    /// that its user runs: others may be at it.
+    pub fn kept(&self) -> Result<serde_json::Value, String> {
+        let mut list = self.json(["ps", "--json"])?;
+        if let Some(list) = list.as_array_mut() {
+            list.retain(|one| one["workspaces"].as_array().is_some_and(|places| !places.is_empty()));
+        }
+        Ok(list)
+    }
+
     /// A sandbox to be used again, by its id.
     pub fn create(&self) -> Result<String, String> {
         let made = self.json(["create", "--json"])?;
@@ -168,7 +178,7 @@ impl Project {
 
     /// Something that belljar left: sandboxes, layers, or files of its own in the project.
     pub fn leavings(&self) -> Result<Vec<String>, String> {
-        let list = self.json(["ps", "--json"])?;
+        let list = self.kept()?;
         let mut left: Vec<String> = list.as_array().into_iter().flatten().map(|one| format!("sandbox {one}")).collect();
         let layers = fs::read_dir(self.state.join("belljar/layers")).into_iter().flatten().flatten();
         left.extend(layers.map(|layer| format!("layer {}", layer.path().display())));

@@ -226,13 +226,13 @@ fn a_killed_run(who: Who) -> Result<(), String> {
         project.command(["run", "-q", "--", "/bin/sh", "-c", script]).stdout(Stdio::piped()).spawn().map_err(words)?;
     let mut ready = String::new();
     std::io::BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut ready).map_err(words)?;
-    let running = project.json(["ps", "--json"])?;
+    let running = project.kept()?;
     if running[0]["running"] != true {
         return Err(format!("it runs, but: {running}"));
     }
     child.kill().map_err(words)?;
     child.wait().map_err(words)?;
-    let list = project.json(["ps", "--json"])?;
+    let list = project.kept()?;
     if list.as_array().map(Vec::len) != Some(1) {
         return Err(format!("not one sandbox: {list}"));
     }
@@ -282,7 +282,7 @@ fn many_at_once(who: Who) -> Result<(), String> {
         children.push(start(&project, &["ps"])?);
     }
     all_well(children)?;
-    let list = project.json(["ps", "--json"])?;
+    let list = project.kept()?;
     let ids: Vec<&str> = list.as_array().into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
     if ids.len() != MANY {
         return Err(format!("{} of {MANY} are kept", ids.len()));
@@ -344,7 +344,7 @@ fn collecting_meanwhile(who: Who) -> Result<(), String> {
         children.push(start(&project, &["gc"])?);
         all_well(children)?;
     }
-    let list = project.json(["ps", "--json"])?;
+    let list = project.kept()?;
     let sandboxes: Vec<&serde_json::Value> = list.as_array().into_iter().flatten().collect();
     // One, eight forks of it, eight made, 24 left by runs.
     if sandboxes.len() != 1 + 8 + 8 + 24 {

@@ -20,7 +20,7 @@ use crate::behind::Behind;
 use crate::denials::Denials;
 use crate::groups::Group;
 use crate::launch::Raised;
-use crate::live::desk::Desk;
+use crate::live::desk::{Counts, Desk};
 use crate::measure::{Measure, records};
 use crate::programs::Programs;
 use crate::terminal::Terminal;
@@ -94,8 +94,13 @@ impl Warm {
     pub fn to_the_end(self) -> Outcome {
         let Warm { mut watch, grant, enforcement, backend } = self;
         let watched = watch.until(Until::End);
-        if let (Some(desk), Some(overrun)) = (&watch.desk, watch.overrun) {
-            desk.say_farewell(overrun);
+        if let Some(desk) = &watch.desk {
+            // It ends with its first process, and that one may be whom the kernel ended.
+            let killed = watch.raised.group.as_ref().is_some_and(|group| group.out_of_memory_kills() > 0);
+            let killed = killed && watch.grace.is_none();
+            if let Some(overrun) = watch.overrun.or(killed.then_some(Overrun::Memory)) {
+                desk.say_farewell(overrun);
+            }
         }
         let heard = watch.hear_the_last();
         let told = watch.programs.tell_last().map_err(|trouble| io::Error::other(trouble.to_string()));
@@ -336,7 +341,9 @@ impl Watch {
             if ready.visitors
                 && let Some(desk) = &mut self.desk
             {
-                let coming = desk.serve(self.raised.wire.as_fd(), &self.denials)?;
+                let killed = self.raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
+                let counts = Counts { refused: self.denials.count(), killed };
+                let coming = desk.serve(self.raised.wire.as_fd(), counts)?;
                 coming.into_iter().for_each(|one| self.programs.expect(one.words));
             }
             if ready.behind && self.behind.hear(&mut self.start_failure)? {
@@ -445,7 +452,8 @@ impl Watch {
             if matches!(said, Said::NotStarted { stage, .. } if stage != Stage::Execute) {
                 self.programs.expect_no_more();
             }
-            desk.pass_on(said, &along, &self.denials);
+            let killed = self.raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
+            desk.pass_on(said, &along, &self.denials, killed);
             return Ok(false);
         }
         match wire::receive(self.raised.wire.as_fd())? {

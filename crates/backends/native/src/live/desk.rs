@@ -27,9 +27,23 @@ pub struct Desk {
 
 struct Visitor {
     connection: OwnedFd,
-    /// What it started, if that has not ended, and how much had been refused by then.
-    errand: Option<(u32, u64)>,
+    /// What it started, if that has not ended.
+    errand: Option<Running>,
     gone: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Running {
+    number: u32,
+    before: Counts,
+}
+
+/// What happened in the sandbox so far, whoever did it.
+#[derive(Clone, Copy)]
+pub struct Counts {
+    pub refused: u64,
+    /// Ended by the kernel for want of memory.
+    pub killed: u64,
 }
 
 /// What came in: words of a program that is about to be started.
@@ -51,7 +65,7 @@ impl Desk {
     }
 
     /// Lets visitors in, and takes one order of each. `wire` leads to the first process.
-    pub fn serve(&mut self, wire: BorrowedFd<'_>, denials: &Denials) -> io::Result<Vec<Coming>> {
+    pub fn serve(&mut self, wire: BorrowedFd<'_>, before: Counts) -> io::Result<Vec<Coming>> {
         self.let_in()?;
         let mut coming = Vec::new();
         for visitor in &mut self.visitors {
@@ -67,19 +81,19 @@ impl Desk {
                 (Some((Order::Start { terminal, .. }, along)), None) => {
                     let number = self.next;
                     self.next = self.next.wrapping_add(1);
-                    visitor.errand = Some((number, denials.count()));
+                    visitor.errand = Some(Running { number, before });
                     self.starting = Some(number);
                     coming.push(Coming { words: along.first().map(words_of).unwrap_or_default() });
                     let along: Vec<BorrowedFd<'_>> = along.iter().map(AsFd::as_fd).collect();
                     descriptors::send(wire, &Order::Start { number, terminal }.encode(), &along)?;
                 }
-                (Some((Order::Signal { signal, .. }, _)), Some((number, _))) => {
+                (Some((Order::Signal { signal, .. }, _)), Some(Running { number, .. })) => {
                     descriptors::send(wire, &Order::Signal { number, signal }.encode(), &[])?;
                 }
                 (Some((Order::Signal { .. }, _)), None) => {}
                 (Some((Order::Start { .. }, _)) | None, errand) => {
                     // Nobody waits for what it started.
-                    if let Some((number, _)) = errand {
+                    if let Some(Running { number, .. }) = errand {
                         descriptors::send(wire, &Order::Signal { number, signal: KILL }.encode(), &[])?;
                     }
                     visitor.gone = true;
@@ -111,21 +125,21 @@ impl Desk {
     }
 
     /// Tells whom it concerns what the first process said.
-    pub fn pass_on(&mut self, said: Said, along: &[OwnedFd], denials: &Denials) {
+    pub fn pass_on(&mut self, said: Said, along: &[OwnedFd], denials: &Denials, killed: u64) {
         let number = match said {
             Said::Started { number, .. } | Said::NotStarted { number, .. } | Said::Ended { number, .. } => number,
         };
         if self.starting == Some(number) {
             self.starting = None;
         }
-        let Some(visitor) = self.visitors.iter_mut().find(|one| one.errand.is_some_and(|(its, _)| its == number))
+        let Some(visitor) = self.visitors.iter_mut().find(|one| one.errand.is_some_and(|its| its.number == number))
         else {
             return;
         };
         let along: Vec<BorrowedFd<'_>> = along.iter().map(AsFd::as_fd).collect();
-        if let (Said::Ended { .. }, Some((_, before))) = (said, visitor.errand) {
+        if let (Said::Ended { .. }, Some(Running { before, .. })) = (said, visitor.errand) {
             visitor.errand = None;
-            let told = told(denials, before);
+            let told = told(denials, killed.saturating_sub(before.killed), before.refused);
             // One that does not listen hears less; one that is gone is found out at its next order.
             visitor.gone = descriptors::send(visitor.connection.as_fd(), &told, &[]).is_err();
         }
@@ -168,11 +182,11 @@ pub fn overrun_named(words: &[u8]) -> Option<Overrun> {
     OVERRUNS.iter().find(|(_, known)| *known == name).map(|(overrun, _)| *overrun)
 }
 
-/// How many calls were refused in the sandbox since then, and the newest of them: which of those who were there made
+/// How many calls were refused in the sandbox since then, how many processes were killed for memory, and the newest refusals: which of those who were there made
 /// them is not known.
-fn told(denials: &Denials, before: u64) -> Vec<u8> {
+fn told(denials: &Denials, killed: u64, before: u64) -> Vec<u8> {
     let new = denials.count().saturating_sub(before);
-    let mut text = format!("refused\t{new}\n");
+    let mut text = format!("refused\t{new}\t{killed}\n");
     if new > 0 {
         for denial in denials.list.iter().rev().take(20) {
             let detail = denial.detail.as_deref().unwrap_or_default();

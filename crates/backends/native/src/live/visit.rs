@@ -46,8 +46,17 @@ pub struct Visit {
     /// When somebody who was asked to end will be ended.
     grace: Option<Instant>,
     overrun: Option<Overrun>,
-    refused: (Vec<Denial>, u64),
+    refused: Refused,
     end: Option<End>,
+}
+
+/// What happened in the sandbox meanwhile.
+#[derive(Default)]
+struct Refused {
+    denials: Vec<Denial>,
+    not_listed: u64,
+    /// Ended by the kernel for want of memory.
+    killed: u64,
 }
 
 enum End {
@@ -112,7 +121,7 @@ pub fn begin(host: OwnedFd, grant: &Grant, enforcement: Enforcement, streams: St
         deadline,
         grace: None,
         overrun: None,
-        refused: (Vec::new(), 0),
+        refused: Refused::default(),
         end: None,
     })
 }
@@ -182,12 +191,13 @@ impl model::Sandbox for Visit {
         let gone = matches!(self.end, Some(End::Gone)).then_some(Overrun::Cancelled);
         let accepted = self.enforcement.walls.iter().filter(|holding| holding.held != model::Held::Fully);
         let accepted_gaps = accepted.map(|holding| (holding.wall, holding.held.clone())).collect();
-        let (denials, denials_not_listed) = self.refused;
+        let Refused { denials, not_listed: denials_not_listed, killed } = self.refused;
+        let out_of_memory = (killed > 0 && exit == Exit::Signal(KILL)).then_some(Overrun::Memory);
         Outcome::Ran(Box::new(Finished {
             run: String::new(),
             exit,
-            overrun: self.overrun.or(gone),
-            usage: Usage { wall_time: self.started.elapsed(), ..usage },
+            overrun: self.overrun.or(out_of_memory).or(gone),
+            usage: Usage { wall_time: self.started.elapsed(), out_of_memory_kills: killed, ..usage },
             denials,
             denials_not_listed,
             output_dropped: self.pumps.dropped,
@@ -321,10 +331,12 @@ impl Visit {
 }
 
 /// As the desk tells it.
-fn refused(words: &[u8]) -> (Vec<Denial>, u64) {
+fn refused(words: &[u8]) -> Refused {
     let text = String::from_utf8_lossy(words);
     let mut lines = text.lines();
-    let count: u64 = lines.next().and_then(|line| line.strip_prefix("refused\t")?.parse().ok()).unwrap_or(0);
+    let counts = lines.next().and_then(|line| line.strip_prefix("refused\t")?.split_once('\t'));
+    let (count, killed) = counts.unwrap_or_default();
+    let (count, killed): (u64, u64) = (count.parse().unwrap_or(0), killed.parse().unwrap_or(0));
     let denial = |line: &str| -> Option<Denial> {
         let mut words = line.split('\t');
         let (call, detail, program) = (words.next()?, words.next()?, words.next()?);
@@ -341,5 +353,5 @@ fn refused(words: &[u8]) -> (Vec<Denial>, u64) {
     };
     let list: Vec<Denial> = lines.filter_map(denial).collect();
     let listed: u64 = list.iter().map(|denial| denial.times).sum();
-    (list, count.saturating_sub(listed))
+    Refused { denials: list, not_listed: count.saturating_sub(listed), killed }
 }
