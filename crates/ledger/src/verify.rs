@@ -35,6 +35,11 @@ pub struct Outside {
 
 /// `progress` is told bytes read and bytes in all.
 pub fn verify(ledger: &Ledger, outside: &Outside, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Soundness> {
+    // Before the segments: whoever writes meanwhile makes them longer than what was noted, never shorter.
+    let noted = options()
+        .open(ledger.place.head())
+        .ok()
+        .and_then(|file| crate::writer::Lock::none(file).noted(&ledger.place).ok()?);
     let mut parts = Vec::new();
     for place in outside.archives.iter().cloned().map(Place::new).chain([ledger.place.clone()]) {
         for segment in place.segments()? {
@@ -53,11 +58,6 @@ pub fn verify(ledger: &Ledger, outside: &Outside, progress: &(dyn Fn(u64, u64) +
         Some(key) => Some(key.clone()),
         None => ledger.public_key().ok(),
     };
-    // Before the segments: whoever writes meanwhile makes them longer than what was noted, never shorter.
-    let noted = options()
-        .open(ledger.place.head())
-        .ok()
-        .and_then(|file| crate::writer::Lock::none(file).noted(&ledger.place).ok()?);
     let seen = read_all(&parts, key.as_ref(), progress)?;
     Ok(join(&seen, key, noted, outside))
 }
@@ -154,6 +154,8 @@ impl Seen {
 }
 
 fn read_segment(place: &Place, segment: u64, key: Option<&PublicKey>) -> Result<Seen> {
+    // Before the segment itself, for the same reason.
+    let index = index::read(place, segment);
     let path = place.segment(segment);
     let log = options().open(&path).map_err(cannot("open", &path))?;
     let bytes = log.metadata().map_err(cannot("read", &path))?.len();
@@ -203,7 +205,6 @@ fn read_segment(place: &Place, segment: u64, key: Option<&PublicKey>) -> Result<
         seen.unsure = true;
     }
     // Less than all is slower, and no harm: the rest is looked at itself. Anything else hides entries.
-    let index = index::read(place, segment);
     if !blocks.whole.starts_with(&index) {
         seen.fault(Fault::Index { segment });
     }
