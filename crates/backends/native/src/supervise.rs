@@ -453,7 +453,7 @@ impl Watch {
                 self.programs.expect_no_more();
             }
             let killed = self.raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
-            desk.pass_on(said, &along, &self.denials, killed);
+            desk.pass_on(self.raised.wire.as_fd(), said, &along, &self.denials, killed)?;
             return Ok(false);
         }
         match wire::receive(self.raised.wire.as_fd())? {

@@ -61,7 +61,8 @@ impl Desk {
     pub fn wanted(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let heard = self.visitors.iter().filter(|visitor| self.starting.is_none() || visitor.errand.is_some());
         let visitors = heard.map(|visitor| visitor.connection.as_fd());
-        std::iter::once(self.listener.as_fd()).chain(visitors)
+        // With as many as there can be, who knocks waits, and so do we: else we would hear nothing but that.
+        (self.visitors.len() < MOST_VISITORS).then(|| self.listener.as_fd()).into_iter().chain(visitors)
     }
 
     /// Lets visitors in, and takes one order of each. `wire` leads to the first process.
@@ -92,10 +93,7 @@ impl Desk {
                 }
                 (Some((Order::Signal { .. }, _)), None) => {}
                 (Some((Order::Start { .. }, _)) | None, errand) => {
-                    // Nobody waits for what it started.
-                    if let Some(Running { number, .. }) = errand {
-                        descriptors::send(wire, &Order::Signal { number, signal: KILL }.encode(), &[])?;
-                    }
+                    abandon(errand, wire)?;
                     visitor.gone = true;
                 }
             }
@@ -125,7 +123,14 @@ impl Desk {
     }
 
     /// Tells whom it concerns what the first process said.
-    pub fn pass_on(&mut self, said: Said, along: &[OwnedFd], denials: &Denials, killed: u64) {
+    pub fn pass_on(
+        &mut self,
+        wire: BorrowedFd<'_>,
+        said: Said,
+        along: &[OwnedFd],
+        denials: &Denials,
+        killed: u64,
+    ) -> io::Result<()> {
         let number = match said {
             Said::Started { number, .. } | Said::NotStarted { number, .. } | Said::Ended { number, .. } => number,
         };
@@ -134,20 +139,31 @@ impl Desk {
         }
         let Some(visitor) = self.visitors.iter_mut().find(|one| one.errand.is_some_and(|its| its.number == number))
         else {
-            return;
+            return Ok(());
         };
         let along: Vec<BorrowedFd<'_>> = along.iter().map(AsFd::as_fd).collect();
         if let (Said::Ended { .. }, Some(Running { before, .. })) = (said, visitor.errand) {
             visitor.errand = None;
             let told = told(denials, killed.saturating_sub(before.killed), before.refused);
-            // One that does not listen hears less; one that is gone is found out at its next order.
+            // One that does not listen would miss its own end: it is treated as gone.
             visitor.gone = descriptors::send(visitor.connection.as_fd(), &told, &[]).is_err();
         }
         if matches!(said, Said::NotStarted { .. }) {
             visitor.errand = None;
         }
         visitor.gone |= descriptors::send(visitor.connection.as_fd(), &said.encode(), &along).is_err();
+        if visitor.gone {
+            abandon(visitor.errand, wire)?;
+        }
+        self.visitors.retain(|visitor| !visitor.gone);
+        Ok(())
     }
+}
+
+/// Nobody waits any more for what was started.
+fn abandon(errand: Option<Running>, wire: BorrowedFd<'_>) -> io::Result<()> {
+    let Some(Running { number, .. }) = errand else { return Ok(()) };
+    descriptors::send(wire, &Order::Signal { number, signal: KILL }.encode(), &[])
 }
 
 impl Desk {
