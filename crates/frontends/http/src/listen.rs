@@ -185,7 +185,49 @@ pub fn tls(options: &Options) -> Result<Option<TlsAcceptor>, NotBound> {
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
-/// Serves until `stop` says so; what goes on then is ended after its present request.
+/// Where clients come, whatever the kind.
+enum Door {
+    Tcp(tokio::net::TcpListener, Option<TlsAcceptor>),
+    Unix(tokio::net::UnixListener),
+}
+
+enum Client {
+    Plain(tokio::net::TcpStream),
+    Sealed(tokio::net::TcpStream, TlsAcceptor),
+    Unix(tokio::net::UnixStream),
+}
+
+impl Door {
+    fn new(bound: Bound, tls: Option<TlsAcceptor>) -> io::Result<Door> {
+        Ok(match bound {
+            Bound::Tcp(listener, _) => {
+                listener.set_nonblocking(true)?;
+                Door::Tcp(tokio::net::TcpListener::from_std(listener)?, tls)
+            }
+            Bound::Unix(listener, _) => {
+                listener.set_nonblocking(true)?;
+                Door::Unix(tokio::net::UnixListener::from_std(listener)?)
+            }
+        })
+    }
+
+    async fn accept(&self) -> io::Result<Client> {
+        match self {
+            Door::Unix(listener) => Ok(Client::Unix(listener.accept().await?.0)),
+            Door::Tcp(listener, tls) => {
+                let (stream, _) = listener.accept().await?;
+                // Small answers are not to wait for each other; where that can't be said, they do.
+                drop(stream.set_nodelay(true));
+                Ok(match tls {
+                    None => Client::Plain(stream),
+                    Some(tls) => Client::Sealed(stream, tls.clone()),
+                })
+            }
+        }
+    }
+}
+
+/// Serves until `stop` says so, and then until whoever is there has the answer to its present request.
 pub async fn serve(
     bound: Bound,
     tls: Option<TlsAcceptor>,
@@ -193,60 +235,41 @@ pub async fn serve(
     connections: usize,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
+    let door = Door::new(bound, tls)?;
     let limit = Arc::new(Semaphore::new(connections));
     let mut stopped = stop.clone();
-    match bound {
-        Bound::Tcp(listener, _) => {
-            listener.set_nonblocking(true)?;
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            loop {
-                let Ok(place) = limit.clone().acquire_owned().await else { return Ok(()) };
-                let accepted = tokio::select! {
-                    accepted = listener.accept() => accepted,
-                    () = told(&mut stopped) => return Ok(()),
-                };
-                let Ok((stream, _)) = accepted else {
-                    // Out of descriptors, mostly: some will be closed.
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                };
-                // Small answers are not to wait for each other.
-                drop(stream.set_nodelay(true));
-                let (router, stop, tls) = (router.clone(), stop.clone(), tls.clone());
-                tokio::spawn(async move {
-                    match tls {
-                        None => talk(stream, router, stop).await,
-                        Some(tls) => {
-                            if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
-                                talk(stream, router, stop).await;
-                            }
-                        }
+    let next = async || {
+        let place = limit.clone().acquire_owned().await;
+        (place, door.accept().await)
+    };
+    loop {
+        let (place, accepted) = tokio::select! {
+            next = next() => next,
+            () = told(&mut stopped) => break,
+        };
+        let Ok(client) = accepted else {
+            // Out of descriptors, mostly: some will be closed.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (router, stop) = (router.clone(), stop.clone());
+        tokio::spawn(async move {
+            match client {
+                Client::Plain(stream) => talk(stream, router, stop).await,
+                Client::Unix(stream) => talk(stream, router, stop).await,
+                Client::Sealed(stream, tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+                        talk(stream, router, stop).await;
                     }
-                    drop(place);
-                });
+                }
             }
-        }
-        Bound::Unix(listener, _) => {
-            listener.set_nonblocking(true)?;
-            let listener = tokio::net::UnixListener::from_std(listener)?;
-            loop {
-                let Ok(place) = limit.clone().acquire_owned().await else { return Ok(()) };
-                let accepted = tokio::select! {
-                    accepted = listener.accept() => accepted,
-                    () = told(&mut stopped) => return Ok(()),
-                };
-                let Ok((stream, _)) = accepted else {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                };
-                let (router, stop) = (router.clone(), stop.clone());
-                tokio::spawn(async move {
-                    talk(stream, router, stop).await;
-                    drop(place);
-                });
-            }
-        }
+            drop(place);
+        });
     }
+    // Nobody is let in any more: when all places are free, nobody is there.
+    let all = u32::try_from(connections).unwrap_or(u32::MAX);
+    drop(limit.acquire_many(all).await);
+    Ok(())
 }
 
 /// It is time to end; or nobody is left to say so, which is the same.

@@ -21,6 +21,8 @@ use crate::tokens::{self, ALL, LOCAL, Scope, Tokens, Wanted};
 use crate::words::{self, Options};
 use crate::{App, Known, api, say};
 
+/// Who waits for its answer when all jobs have ended has so long to take it.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// After being told to end, jobs have so long to end their sandboxes.
 const LAST_WORDS: Duration = Duration::from_secs(12);
 
@@ -109,7 +111,7 @@ async fn until_told(
     let (stop, stopped) = watch::channel(false);
     let mut terminated = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(cannot)?;
-    let serving = tokio::spawn(listen::serve(bound, tls, api::router(app.clone()), connections, stopped));
+    let mut serving = tokio::spawn(listen::serve(bound, tls, api::router(app.clone()), connections, stopped));
     say(&format!("belljar: listening at {place}"));
     tell_systemd("READY=1");
     let lost = tokio::select! {
@@ -131,8 +133,8 @@ async fn until_told(
     }
     app.runs.going().iter().for_each(|run| run.cancel());
     drop(tokio::time::timeout(LAST_WORDS, idle(&app)).await);
-    // Whoever waits for an answer gets it before the connection goes.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // Whoever waits for an answer gets it before the connection goes; who only listens for news is not waited for.
+    drop(tokio::time::timeout(FAREWELL, &mut serving).await);
     serving.abort();
     if let listen::Place::Unix(path) = &place
         && listen::handed_over() == 0

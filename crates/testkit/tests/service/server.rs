@@ -206,7 +206,10 @@ pub fn until(what: &str, mut is: impl FnMut() -> Result<bool, String>) -> Result
 }
 
 pub fn mark(name: &str) -> String {
-    format!("belljar-story-{name}-{}", std::process::id())
+    // The same story runs twice in one process, as two users.
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    format!("belljar-story-{name}-{}-{number}-", std::process::id())
 }
 
 /// Everything below a folder, by name.
