@@ -51,6 +51,7 @@ cargo xtask TASK
   bench egress         measure what the gate adds to connections, requests, downloads and starts, beside srt's and mitmproxy's
                        proxies; the same flags, of which --runs is of starts
   bench backends       measure each kind of isolation beside what it is made of (`docker run`, `runsc run` …); the same flags
+  bench service        measure runs and sandboxes that are asked for over HTTP, with warm starts; the same flags
 
 Environment
   BELLJAR_PEERS        where peers and tool-chains for tests are installed (default /opt/belljar-peers)
@@ -108,6 +109,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["bench", "egress", flags @ ..] => bench::egress::egress(flags),
         ["bench", "backends", flags @ ..] => bench::backends::backends(flags),
         ["bench", "scan", flags @ ..] => bench::scan::scan(flags),
+        ["bench", "service", flags @ ..] => bench::service::service(flags),
         _ => Err(format!("there is no task `{}`; see `cargo xtask --help`", words.join(" "))),
     }
 }

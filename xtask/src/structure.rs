@@ -43,7 +43,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // Hands jobs to processes that do one each with a `Service` that is given to them; names no engine.
     ("crates/service", &["belljar-model", "belljar-wire", "belljar-sys"]),
     // Its threads may not call a `Service`, which forks: it hands jobs to carriers. `sys` for sockets that are handed to it.
-    ("crates/frontends/http", &["belljar-model", "belljar-wire", "belljar-service", "belljar-sys"]),
+    // It mounts what MCP is behind its own tokens.
+    ("crates/frontends/http", &["belljar-model", "belljar-wire", "belljar-service", "belljar-sys", "belljar-mcp"]),
+    ("crates/frontends/mcp", &["belljar-model", "belljar-service", "belljar-sys"]),
     ("crates/frontends/*", &["belljar-model", "belljar-wire"]),
     ("crates/testkit", &["belljar-model"]),
     // What it tries is everywhere; nothing that ships uses it.

@@ -11,11 +11,16 @@ use model::{
 use policy::{Care, PathPattern, Policy};
 
 use crate::Engine;
+use crate::approvals::When;
 use crate::policies::{self, recorded, trouble};
 use crate::user::User;
 
 /// Of one taking: the record is for people who compare policies, not a list of every file of a build.
 const MOST_RECORDED: usize = 200;
+
+/// Of what an agent takes.
+const BY_AGENT: &str = "apply.by-agent";
+const WHY_BY_AGENT: &str = "an agent asks to take changes onto real files, which only a person may let it";
 
 /// More are told once a rule, not once a path.
 const MOST_REASONS: usize = 20;
@@ -50,6 +55,11 @@ impl CommitGate {
         if self.policy.is_built_in() { &OpenGate } else { self }
     }
 
+    /// The same, where a person must agree to everything.
+    pub fn keeper_who_asks(&self) -> Asking<'_> {
+        Asking(self.keeper())
+    }
+
     /// Says of each change what would become of it.
     pub fn mark(&self, changes: &mut Changes) {
         for Change { workspace, path, is, protected, asked, refused, .. } in &mut changes.changes {
@@ -62,7 +72,7 @@ impl CommitGate {
     }
 
     /// Asks a person about what has `asked_digest`.
-    pub fn ask(&self, engine: &Engine, taken: &Taken) -> Result<Approval, Refusal> {
+    pub fn ask(&self, engine: &Engine, taken: &Taken, agent: Option<&str>) -> Result<Approval, Refusal> {
         let shown = proposal::shown(taken, &self.context.workspaces);
         let mut reasons: Vec<Reason> = Vec::new();
         for deed in &taken.asked {
@@ -75,8 +85,21 @@ impl CommitGate {
                 }
             }
         }
-        let question = Question::new(self.principal.clone(), shown, reasons, Vec::new(), self.policy.revision.clone());
-        engine.ask_a_person(&question, &self.policy)
+        let mut principal = self.principal.clone();
+        if let Some(agent) = agent {
+            principal.agent = Some(agent.to_owned());
+            reasons.push(Reason {
+                ruling: Ruling::Ask,
+                rule: BY_AGENT.to_owned(),
+                place: String::new(),
+                why: WHY_BY_AGENT.to_owned(),
+                action: Action::Commit,
+                about: format!("{} changes of sandbox {}", taken.asked.len(), taken.sandbox),
+                grant: "take them yourself: `belljar apply`".to_owned(),
+            });
+        }
+        let question = Question::new(principal, shown, reasons, Vec::new(), self.policy.revision.clone());
+        engine.ask_a_person(&question, &self.policy, When::Now)
     }
 
     /// Keeps what somebody wanted to take, for `belljar policy test`.
@@ -117,6 +140,17 @@ impl CommitGate {
         let envelope = self.envelope(path);
         // A link in the place of a folder brings everything that rules on what is in that folder are about.
         if folder { self.policy.weigh(&envelope) } else { self.policy.weigh_around(&envelope) }
+    }
+}
+
+/// A gatekeeper who lets nothing pass without a person.
+pub struct Asking<'a>(&'a dyn Gatekeeper);
+
+impl Gatekeeper for Asking<'_> {
+    fn at(&self, path: &Path, folder: bool) -> Crossing {
+        let crossing = self.0.at(path, folder);
+        let asked = crossing.asked.or_else(|| Some(format!("{WHY_BY_AGENT}; rule: {BY_AGENT}")));
+        Crossing { asked, ..crossing }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use model::{
-    Access, Backend, Enforcement, Grant, GroundKind, Held, ImageUsed, Outcome, Request, Sandbox, SetupFailure, Stack,
-    Streams, Strength,
+    Access, Backend, Blank, Enforcement, FileWork, Grant, GroundKind, Held, ImageUsed, Outcome, Request, Sandbox,
+    SetupFailure, Stack, Streams, Strength, Zygote,
 };
 
 use crate::ground;
@@ -82,6 +82,34 @@ pub fn in_the_fittest(
     Ok(Box::new(Chosen { inner, because: choice.because, image }))
 }
 
+/// For a run that is yet to be asked for.
+pub fn ready(
+    backends: &[Box<dyn Backend>],
+    request: &Request,
+    grant: &Grant,
+    stacks: &[Stack],
+    zygote: &Zygote,
+) -> Result<Box<dyn Blank>, Outcome> {
+    let choice = choose(backends, request, grant)?;
+    check(&choice.backend.assess(grant), grant)?;
+    choice.backend.blank(grant, stacks, zygote).map_err(Outcome::NotSetUp)
+}
+
+/// Where somebody waits for it already.
+pub fn in_a_blank(
+    backends: &[Box<dyn Backend>],
+    request: &Request,
+    admitted: &Admitted,
+    record: &Record<'_>,
+    blank: Box<dyn Blank>,
+) -> Result<Box<dyn Sandbox>, Outcome> {
+    let grant = &admitted.grant;
+    let (_, image) = chosen(backends, request, grant, record)?;
+    let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
+    let inner = blank.begin(grant, streams).map_err(Outcome::NotSetUp)?;
+    Ok(Box::new(Chosen { inner, because: "it stood ready".to_owned(), image }))
+}
+
 /// With nothing started in it.
 pub fn to_stay(
     backends: &[Box<dyn Backend>],
@@ -111,6 +139,21 @@ pub fn visiting(
     let streams = record.digested(admitted.streams_inside());
     let inner = choice.backend.visit(grant, streams, host).map_err(Outcome::NotSetUp)?;
     Ok(Box::new(Chosen { inner, because: "the sandbox is open".to_owned(), image }))
+}
+
+/// Code of ours in place of the command: behind walls that stand already, or in a sandbox that is raised for it.
+pub fn to_work_on_files(
+    backends: &[Box<dyn Backend>],
+    request: &Request,
+    admitted: &Admitted,
+    stacks: &[Stack],
+    record: &Record<'_>,
+    (streams, work, host): (Streams, FileWork, Option<OwnedFd>),
+) -> Result<Box<dyn Sandbox>, Outcome> {
+    let grant = &admitted.grant;
+    let (choice, image) = chosen(backends, request, grant, record)?;
+    let inner = choice.backend.work_on_files(grant, stacks, streams, work, host).map_err(Outcome::NotSetUp)?;
+    Ok(Box::new(Chosen { inner, because: choice.because, image }))
 }
 
 /// Which one, with every wall as well held as the grant demands, and on the record before it is opened.

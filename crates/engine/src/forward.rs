@@ -129,6 +129,7 @@ impl Engine {
                 id: going.run,
                 name: None,
                 running: true,
+                open: false,
                 created: began,
                 used: began,
                 command: words.collect(),

@@ -13,7 +13,7 @@ use code::{Language, Rules, Scanner, Source};
 use malware::Kind;
 use malware::archive::{self, Limits, Visitor};
 use model::{Finding, Inspected, Severity, Spot, Trouble};
-use sys::confined::{self, Confinement};
+use sys::confined::{self, Confinement, Worker};
 
 pub use eyes::Eyes;
 pub use gather::{gather, of_words};
@@ -48,8 +48,8 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// What scanners say of it.
-    pub fn scan(self) -> Result<Inspected, Trouble> {
+    /// What scanners say of it. `reader`: one that waits already.
+    pub fn scan(self, reader: Option<Reader>) -> Result<Inspected, Trouble> {
         let Pieces { pieces, unread, hooks, endless } = self;
         let mut findings: Vec<Finding> = hooks.into_iter().map(Hook::finding).collect();
         if endless {
@@ -59,10 +59,10 @@ impl Pieces {
         }
         if !pieces.is_empty() {
             let rules = rules::load()?;
-            let scanned = confined::run(&CONFINEMENT, || {
-                let found = pieces.iter().flat_map(|piece| of_piece(piece, rules)).collect::<Vec<_>>();
-                serde_json::to_vec(&found).unwrap_or_default()
-            });
+            let scanned = match reader {
+                Some(mut reader) => reader.0.ask(&encoded(&pieces)),
+                None => confined::run(&CONFINEMENT, || read(&pieces, rules)),
+            };
             let read = scanned.map_err(|ended| ended.to_string()).and_then(|answer| {
                 serde_json::from_slice::<Vec<Finding>>(&answer).map_err(|error| format!("its answer is none: {error}"))
             });
@@ -89,6 +89,59 @@ impl Pieces {
         }
         Some(hasher.finalize().to_hex().to_string())
     }
+}
+
+/// Reads the code of one request, in a child that was made before there was any.
+pub struct Reader(Worker);
+
+impl Reader {
+    pub fn begin() -> Result<Reader, Trouble> {
+        let rules = rules::load()?;
+        let worker = Worker::start(CONFINEMENT, move |question| match decoded(question) {
+            Some(pieces) => read(&pieces, rules),
+            // No answer, which is a finding.
+            None => Vec::new(),
+        });
+        let worker =
+            worker.map_err(|ended| Trouble { message: ended.to_string(), fix: "see `belljar doctor`".to_owned() });
+        worker.map(Reader)
+    }
+}
+
+fn read(pieces: &[Piece], rules: &Rules) -> Vec<u8> {
+    let found = pieces.iter().flat_map(|piece| of_piece(piece, rules)).collect::<Vec<_>>();
+    serde_json::to_vec(&found).unwrap_or_default()
+}
+
+/// Of each piece its language, its name and its bytes.
+fn encoded(pieces: &[Piece]) -> Vec<u8> {
+    let mut question = Vec::new();
+    for Piece { name, language, bytes } in pieces {
+        let language = language.and_then(|language| Language::ALL.iter().position(|known| *known == language));
+        question.push(language.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX));
+        for part in [name.as_bytes(), bytes] {
+            question.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            question.extend_from_slice(part);
+        }
+    }
+    question
+}
+
+fn decoded(mut question: &[u8]) -> Option<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    while let Some((language, rest)) = question.split_first() {
+        let language = Language::ALL.get(usize::from(*language)).copied();
+        let (name, rest) = part(rest)?;
+        let (bytes, rest) = part(rest)?;
+        pieces.push(Piece { name: String::from_utf8(name.to_vec()).ok()?, language, bytes: bytes.to_vec() });
+        question = rest;
+    }
+    Some(pieces)
+}
+
+fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<8>()?;
+    rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
 }
 
 impl Hook {

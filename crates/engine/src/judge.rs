@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use model::{
-    Approval, Grant, Inspected, Network, NetworkAsked, Outcome, Pending, Question, Refusal, Request, Retry,
+    Approval, Grant, Inspected, Network, NetworkAsked, Outcome, Pending, Permitted, Question, Refusal, Request, Retry,
     SecretGrant, SecretShown, SetupFailure, Streams, Traffic, Verdict, Watch,
 };
 
@@ -15,7 +15,7 @@ use egress::SecretValue;
 use ledger::Durable;
 use policy::{Facts, GateRules, Policy};
 
-use crate::approvals::Terms;
+use crate::approvals::{Terms, When};
 use crate::capture::Capture;
 use crate::fresh::{self, Fresh};
 use crate::gate::{self, Doorkeeper, Gate, Link, Plan, Shared};
@@ -33,6 +33,8 @@ use crate::{Engine, door, ground, inspect, refused, rules, survey};
 /// A request that may go on. As long as it is kept, it counts as one of its agent's runs.
 pub struct Admitted {
     pub grant: Grant,
+    /// A person was asked, or an answer stands.
+    asked: bool,
     /// What scanners said of its code.
     pub inspected: Inspected,
     /// What its output passes through.
@@ -130,6 +132,16 @@ impl Engine {
         kept: Option<&str>,
         record: &Record<'_>,
     ) -> Result<Admitted, Outcome> {
+        self.admit_for(When::Now, request, kept, record)
+    }
+
+    fn admit_for(
+        &self,
+        when: When,
+        request: &Request,
+        kept: Option<&str>,
+        record: &Record<'_>,
+    ) -> Result<Admitted, Outcome> {
         let eyes = Eyes::new(&self.workspaces, kept);
         let (request, stored) = self.with_stored(request).map_err(not_set_up)?;
         let request = &request;
@@ -150,10 +162,11 @@ impl Engine {
         for note in &loaded.policy.notes {
             self.workspaces.watch().warn(note);
         }
+        let asked = matches!(verdict, Verdict::Ask(_));
         let grant = match verdict {
             Verdict::Allowed(grant, _) => *grant,
             Verdict::Ask(pending) => {
-                let grant = self.ask(*pending, &loaded, record)?;
+                let grant = self.ask(*pending, &loaded, record, when)?;
                 still_the_same(request, &facts, &input, &eyes)?;
                 record.still_free()?;
                 grant
@@ -190,7 +203,18 @@ impl Engine {
             fresh,
             watch: self.watch.clone(),
         });
-        Ok(Admitted { grant, inspected, release, capture, out, link: RefCell::default(), _slots: slots })
+        Ok(Admitted { grant, asked, inspected, release, capture, out, link: RefCell::default(), _slots: slots })
+    }
+
+    /// Asks first: what `admit` would say, with nothing begun.
+    pub(crate) fn permitted(&self, request: &Request, kept: Option<&str>) -> Result<Permitted, Outcome> {
+        let record = self.record()?;
+        let admitted = match self.admit_for(When::Later, request, kept, &record) {
+            Ok(admitted) => admitted,
+            Err(outcome) => return Err(record.ended(request, outcome)),
+        };
+        record.write(Durable::default())?;
+        Ok(if admitted.asked { Permitted::ByAnswer } else { Permitted::Already })
     }
 
     /// The same without asking anybody: what would have to be asked is a refusal that says so.
@@ -222,32 +246,33 @@ impl Engine {
         let user = User::of_the_process();
         let loaded = policies::load(&self.languages, &user, &survey::workspace_folders(request)?, None)?;
         let ground = ground::of(request, &self.backends)?;
-        let mut facts = survey::look(request, ground, &user, &loaded)?;
+        let mut facts = survey::look(request, ground, &user, &loaded, &|path| eyes.is_made_inside(path))?;
         let slots = enter(&loaded, &mut facts)?;
         let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
         let pieces = inspect::gather(request, &facts, &input, eyes);
         facts.code = pieces.digest();
-        let mut inspected = pieces.scan().map_err(not_set_up)?;
+        let mut inspected = pieces.scan(self.reader.take()).map_err(not_set_up)?;
         Telling::of(request).findings(&mut inspected.findings);
         facts.findings = inspected.findings.clone();
         let verdict = policy::judge(request, &loaded.policy, &facts);
         Ok(Judged { verdict, loaded, facts, inspected, input, slots })
     }
 
-    fn ask(&self, pending: Pending, loaded: &Loaded, record: &Record<'_>) -> Result<Grant, Outcome> {
+    fn ask(&self, pending: Pending, loaded: &Loaded, record: &Record<'_>, when: When) -> Result<Grant, Outcome> {
         record.question(pending.question());
         record.write(Durable::default())?;
-        let answer = self.ask_a_person(pending.question(), &loaded.policy);
+        let answer = self.ask_a_person(pending.question(), &loaded.policy, when);
         record.answered(pending.question(), &answer);
         pending.approved(&answer.map_err(Outcome::Refused)?).map_err(Outcome::Refused)
     }
 
     /// As the policy says: who, and for how long.
-    pub(crate) fn ask_a_person(&self, question: &Question, policy: &Policy) -> Result<Approval, Refusal> {
+    pub(crate) fn ask_a_person(&self, question: &Question, policy: &Policy, when: When) -> Result<Approval, Refusal> {
         let policy::Approving { timeout, approvers, always } = policy.approving();
         let terms = Terms { timeout, approvers, always };
         let told = Telling::of_the_process().question(question);
-        let approval = self.questions().ask(&told, &terms, self.person.as_deref(), self.workspaces.watch())?;
+        let person = self.person.as_deref();
+        let approval = self.questions().ask_for(when, &told, &terms, person, self.workspaces.watch())?;
         // What was answered is what was told; what that is about is the whole of it.
         match approval.digest == told.digest {
             true => Ok(Approval { digest: question.digest.clone(), ..approval }),

@@ -27,8 +27,13 @@ pub fn run(
     collecting: Option<&Collecting<'_>>,
     record: &Record<'_>,
 ) -> Outcome {
+    let outcome = over_layers(backends, workspaces, request, admitted, kept, collecting, record);
+    told_whole(admitted, record, outcome)
+}
+
+/// With what was seen of it on the way in and out.
+pub fn told_whole(admitted: &Admitted, record: &Record<'_>, mut outcome: Outcome) -> Outcome {
     let Admitted { inspected, release, capture, .. } = admitted;
-    let mut outcome = over_layers(backends, workspaces, request, admitted, kept, collecting, record);
     // Whatever came of it: the gate ends with it.
     let traffic = admitted.traffic();
     if let Outcome::Ran(finished) = &mut outcome {
@@ -59,9 +64,9 @@ fn over_layers(
         };
     }
     // Its layers are held by whoever opened it, and stay so.
-    match kept
-        .map(|which| workspaces.find(which).and_then(|known| workspaces.call_on(&known.id).map(|host| (known, host))))
-    {
+    match kept.map(|which| {
+        workspaces.identify(which).and_then(|known| workspaces.call_on(&known.id).map(|host| (known, host)))
+    }) {
         Some(Ok((known, Some(host)))) => {
             record.is_over(&known.id);
             return match live::visit(backends, request, admitted, record, host) {
@@ -109,6 +114,20 @@ fn over_layers(
     }
 }
 
+/// With layers, or without any.
+pub fn ended(
+    workspaces: &Workspaces,
+    run: Option<Run>,
+    record: &Record<'_>,
+    outcome: Outcome,
+    collecting: Option<&Collecting<'_>>,
+) -> Outcome {
+    match run {
+        Some(run) => left(workspaces, run, record, outcome, collecting),
+        None => collected(workspaces, None, record, outcome, collecting),
+    }
+}
+
 pub fn left(
     workspaces: &Workspaces,
     run: Run,
@@ -119,8 +138,8 @@ pub fn left(
     // First: of a run that changed nothing else, the layers are gone after this.
     let mut outcome = collected(workspaces, Some(&run), record, outcome, collecting);
     let sandbox = run.record().shown();
-    let leftover = run.finish(workspaces.watch()).unwrap_or_else(|error| {
-        let trouble = Some(Trouble::from(error).to_string());
+    let leftover = workspaces.finish(run).unwrap_or_else(|trouble: Trouble| {
+        let trouble = Some(trouble.to_string());
         Some(Leftover { sandbox, tally: Tally::default(), trouble, manifest: None, listed: Vec::new() })
     });
     if let Outcome::Ran(finished) = &mut outcome {

@@ -3,6 +3,7 @@
 //! Names no backend and no front-end: they are given to it.
 
 pub mod approvals;
+mod archive;
 mod artifacts;
 mod capture;
 mod commit;
@@ -11,6 +12,7 @@ mod door;
 mod enclose;
 mod examine;
 mod exports;
+mod files;
 mod forward;
 mod fresh;
 mod gate;
@@ -24,6 +26,7 @@ mod outside;
 mod policies;
 mod rail;
 mod rates;
+mod ready;
 mod receipt;
 mod record;
 mod records;
@@ -37,14 +40,14 @@ mod told;
 mod toolchains;
 mod user;
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use model::{
     Agents, Backend, Benchmark, BenchmarkWish, Benchmarks, Candidate, Diagnosis, Examiner, Exports, Feature, Images,
-    Outcome, Person, Plan, Policies, Records, Refusal, Request, RuleLanguage, Sandboxes, Scans, Secrets, Service,
-    Trouble, Visits, Watch,
+    Outcome, Permitted, Person, Plan, Policies, Ready, Records, Refusal, Request, RuleLanguage, Sandboxes, Scans,
+    Secrets, Service, Trouble, Visits, Watch, Zygote,
 };
 use workspace::Workspaces;
 
@@ -65,6 +68,8 @@ pub struct Engine {
     watch: Rc<dyn Watch>,
     person: Option<Box<dyn Person>>,
     comparisons: Box<dyn Benchmarks>,
+    /// Reads the code of the next run, where it was begun ahead of it.
+    reader: RefCell<Option<inspect::Reader>>,
     /// Looks into what a run made before it is released.
     examiner: Box<dyn Examiner>,
     version: &'static str,
@@ -110,6 +115,7 @@ impl Engine {
             person,
             comparisons,
             examiner,
+            reader: RefCell::default(),
             version,
         }
     }
@@ -118,6 +124,26 @@ impl Engine {
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
         self.recorded(request, None)
+    }
+
+    fn make_ready(&self, request: &Request, zygote: Zygote) -> Result<Box<dyn Ready + '_>, Outcome> {
+        Ok(Box::new(self.prepare(request, &zygote)?))
+    }
+
+    fn leave_for_later(&self) {
+        self.workspaces.leave_for_later();
+    }
+
+    fn tidy(&self) -> Result<(), Trouble> {
+        self.workspaces.tidy()
+    }
+
+    fn permit(&self, request: &Request, kept: Option<&str>) -> Result<Permitted, Outcome> {
+        let request = match kept {
+            Some(which) => &self.workspaces.request(which, request).map_err(layers::not_set_up)?,
+            None => request,
+        };
+        self.permitted(request, kept)
     }
 
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {

@@ -34,6 +34,13 @@ impl Engine {
         Telling::of(&request).outcome(record.ended(&request, outcome))
     }
 
+    /// The same, for somebody who had set a time for it: which is on the record before it is done.
+    pub(crate) fn stop_because(&self, which: &str, why: &str) -> Result<KeptSandbox, Trouble> {
+        let known = self.workspaces.identify(which)?;
+        self.record_deed("sandbox.expired", serde_json::json!({"sandbox": known.id, "why": why}))?;
+        self.stop_staying(&known.id)
+    }
+
     fn stay_admitted(
         &self,
         which: &str,
@@ -52,8 +59,8 @@ impl Engine {
         let stay = || -> Result<Outcome, Outcome> {
             let visitors = self.workspaces.expect_visitors(&id).map_err(layers::not_set_up)?;
             let sandbox = enclose::to_stay(&self.backends, request, admitted, &run.stacks(), record, visitors)?;
-            let mut known = self.workspaces.find(&id).map_err(layers::not_set_up)?;
-            known.running = true;
+            let mut known = self.workspaces.identify(&id).map_err(layers::not_set_up)?;
+            (known.running, known.open) = (true, true);
             ready(&known);
             Ok(sandbox.supervise())
         };
@@ -73,9 +80,22 @@ impl Engine {
         }
     }
 
+    pub(crate) fn pause_or_resume(&self, which: &str, pause: bool) -> Result<KeptSandbox, Trouble> {
+        let known = self.workspaces.identify(which)?;
+        let not_open = || Trouble {
+            message: format!("sandbox {} is not open", known.id),
+            fix: "only what stays can be paused: open it first".to_owned(),
+        };
+        let host = self.workspaces.call_on(&known.id)?.ok_or_else(not_open)?;
+        self.backends.iter().find_map(|backend| backend.pause(&host, pause)).unwrap_or_else(|| Err(not_open()))?;
+        let kind = if pause { "sandbox.paused" } else { "sandbox.resumed" };
+        self.record_done(kind, false, serde_json::json!({"sandbox": known.id}))?;
+        self.workspaces.identify(&known.id)
+    }
+
     /// Asks its host to end, and waits for that.
     pub(crate) fn stop_staying(&self, which: &str) -> Result<KeptSandbox, Trouble> {
-        let known = self.workspaces.find(which)?;
+        let known = self.workspaces.identify(which)?;
         let not_open = || Trouble {
             message: format!("sandbox {} is not open", known.id),
             fix: "see `belljar ps` for those that run; a command that runs in it is stopped with Ctrl-C".to_owned(),
@@ -91,7 +111,7 @@ impl Engine {
         self.workspaces.call_on(&known.id)?.ok_or_else(not_open)?;
         sys::process::signal(handle.as_fd(), 15).map_err(cannot)?;
         await_end(&handle).map_err(cannot)?;
-        self.workspaces.find(&known.id)
+        self.workspaces.identify(&known.id)
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Record<'a> {
     was_asked: Cell<bool>,
     /// Whose layers it runs over, if any.
     sandbox: RefCell<Option<String>>,
+    /// Where it is no command: what is to be done to files.
+    files: RefCell<Option<Value>>,
     /// Whoever watches over it, from when it is known who asks.
     pub monitoring: RefCell<Option<Rc<Monitoring>>>,
     output: Digests,
@@ -97,6 +99,7 @@ impl Engine {
             output: Digests::default(),
             was_asked: Cell::default(),
             sandbox: RefCell::default(),
+            files: RefCell::default(),
             monitoring: RefCell::default(),
         }
     }
@@ -128,6 +131,11 @@ impl Record<'_> {
         self.rail.is_for(principal, known);
     }
 
+    /// Not the command, but this is wanted.
+    pub fn concerns(&self, files: Value) {
+        self.files.replace(Some(files));
+    }
+
     /// What is wanted. `input`: what was read of standard input.
     pub fn asked(&self, request: &Request, facts: Option<(&Facts, &[u8])>, kept: Option<&str>) {
         let words = |list: &[OsString]| -> Vec<String> { list.iter().take(MOST_WORDS).map(word).collect() };
@@ -155,6 +163,9 @@ impl Record<'_> {
         }
         if let Some(kept) = kept {
             data["sandbox"] = kept.into();
+        }
+        if let Some(files) = self.files.borrow().as_ref() {
+            data["files"] = files.clone();
         }
         self.was_asked.set(true);
         self.rail.say("run.asked", false, data);

@@ -1,6 +1,6 @@
 //! The release gate: what a sandbox says, without the secrets that are known and those that look like some.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
@@ -79,6 +79,13 @@ impl Release {
         Release { values, fresh, formats, unguarded, counts: Counts::default(), input }.outlet(None, false)
     }
 
+    /// The contents of files and other texts, each by itself.
+    pub fn of_files(&self) -> OfFiles {
+        let fresh = self.fresh.as_ref().filter(|_| self.values.is_some()).and_then(|fresh| fresh.since(0));
+        let values = fresh.map(|(_, values)| values).or_else(|| self.values.clone());
+        OfFiles { values, formats: self.formats.clone(), of_all: OnceCell::new(), of_values: OnceCell::new() }
+    }
+
     fn outlet(&self, cleaner: Option<Cleaner>, nowhere: bool) -> Option<Box<dyn Outlet>> {
         // Even what is let through as it is: its digest is in the record.
         if nowhere {
@@ -106,6 +113,37 @@ impl Release {
             counts.iter().map(|(what, times)| Redacted { what: what.clone(), times: *times }).collect();
         list.sort_by(|left, right| right.times.cmp(&left.times).then_with(|| left.what.cmp(&right.what)));
         list
+    }
+}
+
+/// Takes secrets out of whole contents. What it is made of takes time, and is made once.
+pub struct OfFiles {
+    values: Option<Rc<Values>>,
+    formats: Option<Formats>,
+    of_all: OnceCell<Redactor>,
+    of_values: OnceCell<Redactor>,
+}
+
+impl OfFiles {
+    /// What may be told of it, and how much was taken out.
+    pub fn told(&self, content: &[u8]) -> (Vec<u8>, u64) {
+        let Some(values) = &self.values else { return (content.to_vec(), 0) };
+        // As for streams: what is text up to its first byte that is none is looked at as text.
+        let (text, data) = content.split_at(first_of_no_text(content).unwrap_or(content.len()));
+        let mut out = Vec::with_capacity(content.len());
+        let mut times = 0;
+        if !text.is_empty() {
+            let formats = || self.formats.clone().unwrap_or_else(Formats::built_in);
+            let mut redactor = self.of_all.get_or_init(|| Redactor::new(values, Some(&formats()))).another();
+            redactor.push(text, &mut out);
+            times += redactor.finish(&mut out).total();
+        }
+        if !data.is_empty() {
+            let mut redactor = self.of_values.get_or_init(|| Redactor::new(values, None)).another();
+            redactor.push(data, &mut out);
+            times += redactor.finish(&mut out).total();
+        }
+        (out, times)
     }
 }
 

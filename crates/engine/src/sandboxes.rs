@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ledger::Durable;
 use model::{
-    Approval, Changes, Collected, Deed, KeptSandbox, Outcome, Patch, Refusal, Removed, Request, Sandboxes, Taken,
-    Taking, Trouble, Wording,
+    Approval, Changes, Collected, Deed, FileAnswer, FileOperation, FilesNot, Gatekeeper, KeptSandbox, Outcome, Patch,
+    Refusal, Removed, Request, Sandboxes, Taken, Taking, Trouble, Wording,
 };
 use serde_json::{Value, json};
 
@@ -56,6 +56,18 @@ impl Sandboxes for Engine {
         self.stop_staying(which)
     }
 
+    fn expire(&self, which: &str, why: &str) -> Result<KeptSandbox, Trouble> {
+        self.stop_because(which, why)
+    }
+
+    fn pause(&self, which: &str, pause: bool) -> Result<KeptSandbox, Trouble> {
+        self.pause_or_resume(which, pause)
+    }
+
+    fn files(&self, which: &str, operation: &FileOperation, input: Vec<u8>) -> Result<FileAnswer, FilesNot> {
+        self.work_on_files(which, operation, input)
+    }
+
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble> {
         let mut list = self.workspaces.list()?;
         // From the record; without it, what is kept is listed all the same.
@@ -65,6 +77,10 @@ impl Sandboxes for Engine {
 
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble> {
         self.workspaces.find(which)
+    }
+
+    fn identify(&self, which: &str) -> Result<KeptSandbox, Trouble> {
+        self.workspaces.identify(which)
     }
 
     fn changes(&self, which: &str, paths: &[PathBuf]) -> Result<Changes, Trouble> {
@@ -86,11 +102,13 @@ impl Sandboxes for Engine {
         // Whoever calls says what to take; that somebody agreed is only said here, after they did.
         let taking = Taking { paths: absolute(&taking.paths), agreed: None, ..taking.clone() };
         let gate = self.commit_gate(which)?;
+        let asking = gate.keeper_who_asks();
+        let keeper: &dyn Gatekeeper = if taking.agent.is_some() { &asking } else { gate.keeper() };
         if taking.check {
-            return self.workspaces.apply(which, &taking, gate.keeper());
+            return self.workspaces.apply(which, &taking, keeper);
         }
         self.record_deed("commit.begun", self.wanted(which, &taking)?)?;
-        let taken = self.workspaces.apply(which, &taking, gate.keeper());
+        let taken = self.workspaces.apply(which, &taking, keeper);
         self.record_commit(which, &taken);
         let taken = taken?;
         gate.record(&taken, self.workspaces.watch());
@@ -98,7 +116,7 @@ impl Sandboxes for Engine {
             return Ok(taken);
         }
         // What is taken then must be what was shown now, so the answer goes with a digest of it.
-        let answer = gate.ask(self, &taken);
+        let answer = gate.ask(self, &taken, taking.agent.as_deref());
         self.record_answer(&taken, &answer)?;
         match answer {
             Err(refusal) => {
@@ -108,7 +126,7 @@ impl Sandboxes for Engine {
                 let agreed = Some(taken.asked_digest);
                 let taking = Taking { agreed, ..taking };
                 self.record_deed("commit.begun", self.wanted(which, &taking)?)?;
-                let taken = self.workspaces.apply(which, &taking, gate.keeper());
+                let taken = self.workspaces.apply(which, &taking, keeper);
                 self.record_commit(which, &taken);
                 taken
             }

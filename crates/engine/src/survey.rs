@@ -27,7 +27,14 @@ fn real_path(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     sys::paths::real(path.as_ref())
 }
 
-pub fn look(request: &Request, ground: Ground, user: &User, loaded: &Loaded) -> Result<Facts, Outcome> {
+/// `made_inside`: whether a path that the host does not have is a file in the sandbox that is meant.
+pub fn look(
+    request: &Request,
+    ground: Ground,
+    user: &User,
+    loaded: &Loaded,
+    made_inside: &dyn Fn(&Path) -> bool,
+) -> Result<Facts, Outcome> {
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let variable = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str());
     let directory = current_directory()?;
@@ -94,7 +101,16 @@ pub fn look(request: &Request, ground: Ground, user: &User, loaded: &Loaded) -> 
     }
     let java = !on_the_host || std::env::split_paths(search_path).any(|folder| folder.join("java").exists());
     let program = match &ground {
-        Ground::Host => program(&request.command[0], &start, search_path, &mut toolchains)?,
+        Ground::Host => {
+            let named = by_letter(&start.join(&request.command[0]));
+            let by_path = request.command[0].as_bytes().contains(&b'/');
+            // Below a workspace, where the sandbox has its own: what its path leads to is found there and nowhere else.
+            let there = by_path && toolchains.is_granted(&named) && !named.exists() && made_inside(&named);
+            match there {
+                true => Located { path: named },
+                false => program(&request.command[0], &start, search_path, &mut toolchains)?,
+            }
+        }
         // Whoever has the image looks for it there.
         Ground::Image { .. } | Ground::Module { interpreter: Some(_) } => {
             Located { path: request.command[0].clone().into() }

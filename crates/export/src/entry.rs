@@ -93,6 +93,9 @@ pub fn weight(entry: &Entry) -> Weight {
 pub fn summary(entry: &Entry) -> String {
     let data = &entry.data;
     let said = match entry.kind.as_str() {
+        "run.asked" if data["files"].is_object() => {
+            format!("files: {} {}", text(&data["files"], "operation"), text(&data["files"], "path"))
+        }
         "run.asked" => words(&data["command"]),
         "run.judged" => match rule(entry) {
             Some(rule) => format!("{} by {rule}", text(data, "ruling")),
@@ -106,6 +109,7 @@ pub fn summary(entry: &Entry) -> String {
         "program.started" => words(&data["arguments"]),
         "call.denied" => format!("{} by {}", text(data, "call"), text(data, "program")),
         "files.changed" | "commit.begun" | "commit.ended" => text(data, "sandbox").to_owned(),
+        "files.worked" => format!("{} {}", text(data, "operation"), text(data, "path")),
         "artifact.released" => text(data, "path").to_owned(),
         "artifact.withheld" => format!("{}: {}", text(data, "path"), text(data, "why")),
         "monitor.alert" => {

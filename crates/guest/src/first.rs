@@ -16,11 +16,11 @@ use sys::process::{Alone, Namespaces, Strings};
 use sys::trees::{Copies, Walk};
 use sys::{descriptors, doors, identity, limits, mounts, network, process, seccomp, signals};
 
-use crate::live;
 use crate::restrict::restrict;
 use crate::step::{Source, Step, Way};
 use crate::trial::Trial;
 use crate::wire::{self, Report, Stage};
+use crate::{files, live};
 
 /// Everything the child needs to know, made before the fork.
 pub struct Orders {
@@ -29,6 +29,8 @@ pub struct Orders {
     pub trials: Vec<Trial>,
     /// Nothing: it stays, and starts what it will be told to.
     pub payload: Option<Payload>,
+    /// Instead of a payload: work on files, by code of ours.
+    pub files: Option<files::Operation>,
     /// To whoever stands outside and writes files for us.
     pub handed: Option<OwnedFd>,
     /// The signal mask that the payload gets: the caller's.
@@ -73,6 +75,17 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     }
     or_end(wire::send(wire_at, Report::Proven { trials: orders.trials.len() as u32 }, &[]));
     let State { user_terminal, attached, .. } = state;
+    if let Some(operation) = &orders.files {
+        match process::fork_plainly(alone) {
+            Ok(None) => files::work(operation, umask, &orders.mask),
+            Ok(Some(pid)) => {
+                drop(user_terminal);
+                std::mem::forget(attached);
+                report_the_end(wire_at, pid)
+            }
+            Err(error) => fail(wire_at, cannot_start(Stage::Fork, &error)),
+        }
+    }
     let Some(payload) = &orders.payload else {
         std::mem::forget(attached);
         or_end(live::keep_only(wire_at));
@@ -88,9 +101,13 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     // From here on, nothing but the wire: not even the caller's input and output.
     drop(user_terminal);
     std::mem::forget(attached);
-    or_end(process::close_all_from(0, wire_at.as_raw_fd()));
-    let status = reap_until(pid);
-    or_end(wire::send(wire_at, Report::Ended { status }, &[]));
+    report_the_end(wire_at, pid)
+}
+
+fn report_the_end(wire: BorrowedFd<'_>, payload: i32) -> ! {
+    or_end(process::close_all_from(0, wire.as_raw_fd()));
+    let status = reap_until(payload);
+    or_end(wire::send(wire, Report::Ended { status }, &[]));
     process::exit(0)
 }
 
@@ -211,6 +228,8 @@ struct State<'a> {
     user_terminal: Option<OwnedFd>,
     /// For each version of the protocol: streams, names, long names.
     doors: Vec<OwnedFd>,
+    /// For who comes later.
+    offered: Vec<OwnedFd>,
 }
 
 impl<'a> State<'a> {
@@ -231,6 +250,7 @@ impl<'a> State<'a> {
             terminal: None,
             user_terminal: None,
             doors: Vec::new(),
+            offered: Vec::new(),
         }
     }
 
@@ -360,6 +380,13 @@ impl<'a> State<'a> {
                 identity::map_self_at(own.as_fd(), *user, *group)?;
                 process::die_with_parent()?;
             }
+            Step::Offer => {
+                // All but the last, which is no namespace.
+                for name in &wire::OFFERED[..wire::OFFERED.len() - 1] {
+                    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                    self.offered.push(rustix::fs::open(format!("/proc/self/ns/{name}"), flags, Mode::empty())?);
+                }
+            }
             Step::NewSession => process::new_session()?,
             Step::NewKeyring => identity::join_new_keyring()?,
             Step::AdoptOrphans => process::adopt_orphans()?,
@@ -375,7 +402,7 @@ impl<'a> State<'a> {
                 limits::lower(*limit, *value)?;
             }
             Step::OwnTerminal => self.own_terminal()?,
-            Step::Restrict(landlock) => restrict(landlock)?,
+            Step::Restrict(landlock) => self.offered.extend(restrict(landlock, !self.offered.is_empty())?),
             Step::AwaitTick { after } => sys::clock::await_tick(*after),
             Step::Filter(program) => self.listener = Some(seccomp::install(program)?),
             Step::ForbidInspection => process::forbid_inspection()?,
@@ -515,12 +542,15 @@ impl<'a> State<'a> {
         let terminal = self.terminal.take();
         // Closed here with the end of this function: whoever has them outside is then the only one.
         let doors = std::mem::take(&mut self.doors);
+        let offered = std::mem::take(&mut self.offered);
         let report = Report::Armed {
             filtered: listener.is_some(),
             terminal: terminal.is_some(),
+            offers: !offered.is_empty(),
             doors: u32::try_from(doors.len()).unwrap_or(u32::MAX),
         };
-        let all: Vec<BorrowedFd<'_>> = listener.iter().chain(&terminal).chain(&doors).map(AsFd::as_fd).collect();
+        let all: Vec<BorrowedFd<'_>> =
+            listener.iter().chain(&terminal).chain(&doors).chain(&offered).map(AsFd::as_fd).collect();
         or_end(wire::send(self.wire, report, &all));
     }
 }

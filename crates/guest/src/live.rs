@@ -66,6 +66,9 @@ pub enum Order {
     Start { number: u32, terminal: bool },
     /// Send a signal to what was started, and to its whole group.
     Signal { number: u32, signal: i32 },
+    /// Do what the first descriptor with it says to files, with the next three as input, output and error output. No
+    /// program is started: the code is ours.
+    Files { number: u32 },
 }
 
 /// What it says.
@@ -125,6 +128,7 @@ impl Order {
         match self {
             Order::Start { number, terminal } => record(1, number, [u32::from(terminal), 0], [0; 3]),
             Order::Signal { number, signal } => record(2, number, [signal as u32, 0], [0; 3]),
+            Order::Files { number } => record(6, number, [0; 2], [0; 3]),
         }
     }
 
@@ -135,6 +139,7 @@ impl Order {
                 let signal = i32::try_from(signal).ok().filter(|signal| SIGNALS.contains(signal))?;
                 Some(Order::Signal { number, signal })
             }
+            (6, number, [0, 0], [0, 0, 0]) => Some(Order::Files { number }),
             _ => None,
         }
     }
@@ -266,6 +271,12 @@ impl Serving<'_> {
                     .filter(|running| running.number == number)
                     .for_each(|one| to_group(one.pid, signal));
             }
+            Order::Files { number } => {
+                if let Err(error) = self.work_on_files(number, along) {
+                    let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
+                    self.say(Said::NotStarted { number, stage: Stage::Fork, errno }, &[])?;
+                }
+            }
             Order::Start { number, terminal } => {
                 if let Err((stage, error)) = self.start(number, terminal, along) {
                     let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
@@ -321,6 +332,24 @@ impl Serving<'_> {
         self.running.push(Running { number, pid });
         let outer: Vec<BorrowedFd<'_>> = outer.iter().map(AsFd::as_fd).collect();
         self.say(Said::Started { number, terminal }, &outer).map_err(|error| (Stage::Fork, error))
+    }
+
+    /// A copy of us that does it and ends. It may allocate: it has one thread, as we have.
+    fn work_on_files(&mut self, number: u32, along: Vec<OwnedFd>) -> io::Result<()> {
+        let mut along = along.into_iter();
+        let operation = read(&along.next().ok_or(io::ErrorKind::InvalidData)?)?;
+        let operation = crate::files::Operation::decode(&operation).ok_or(io::ErrorKind::InvalidData)?;
+        let streams: Vec<OwnedFd> = along.by_ref().take(3).collect();
+        let streams = Streams::Three(streams.try_into().map_err(|_| io::ErrorKind::InvalidData)?);
+        // Listed before it can end, as everything that is started.
+        match process::fork_plainly(self.alone)? {
+            None => match streams.take() {
+                Ok(()) => crate::files::work(&operation, self.umask, self.mask),
+                Err(_) => process::exit(125),
+            },
+            Some(pid) => self.running.push(Running { number, pid }),
+        }
+        self.say(Said::Started { number, terminal: false }, &[])
     }
 
     fn say(&self, said: Said, along: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -424,7 +453,7 @@ mod tests {
         }
 
         #[test]
-        fn records_of_every_kind_are_read_strictly(kind in 0u32..7, number in any::<u32>(), one in 0u32..5000, two in 0u32..5000,
+        fn records_of_every_kind_are_read_strictly(kind in 0u32..8, number in any::<u32>(), one in 0u32..5000, two in 0u32..5000,
             large in any::<u64>()) {
             let bytes = record(kind, number, [one, two], [large, 0, 0]);
             if let Some(order) = Order::decode(&bytes) {

@@ -1,7 +1,7 @@
 //! Landlock: the same powers once more, held by paths rather than by mounts.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use landlock::{
     Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -11,8 +11,9 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::step::{Access, Landlock};
 
-/// Everything Landlock knows of is refused but for the rules, and for what the caller passed in as 0, 1 and 2.
-pub(crate) fn restrict(order: &Landlock) -> io::Result<()> {
+/// Everything Landlock knows of is refused but for the rules, and for what the caller passed in as 0, 1 and 2. `keep`: the
+/// same rules, for somebody else to be under.
+pub(crate) fn restrict(order: &Landlock, keep: bool) -> io::Result<Option<OwnedFd>> {
     let refused = |_| io::Error::from(rustix::io::Errno::NOTSUP);
     let abi = order.abi.into();
     let everything = AccessFs::from_all(abi);
@@ -47,8 +48,9 @@ pub(crate) fn restrict(order: &Landlock) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
+    let kept = if keep { created.try_clone()?.into() } else { None };
     created.no_new_privs(true).restrict_self().map_err(refused)?;
-    Ok(())
+    Ok(kept)
 }
 
 fn rights(access: Access, abi: landlock::ABI) -> BitFlags<AccessFs> {

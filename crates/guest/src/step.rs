@@ -108,6 +108,9 @@ pub enum Step {
         user: Mapping,
         group: Mapping,
     },
+    /// Keep our namespaces, and what Landlock will be told, open for the parent: somebody is to come in later who was made
+    /// elsewhere.
+    Offer,
     NewSession,
     NewKeyring,
     AdoptOrphans,
@@ -250,6 +253,7 @@ impl fmt::Display for Step {
             Step::EnterUser { user, .. } => {
                 write!(out, "unshare  user again, as user {}", user.inside)
             }
+            Step::Offer => write!(out, "offer    the namespaces to the parent, for who comes in later"),
             Step::NewSession => write!(out, "session  new, without the caller's terminal"),
             Step::NewKeyring => write!(out, "keyring  new, empty"),
             Step::AdoptOrphans => write!(out, "adopt    orphans"),

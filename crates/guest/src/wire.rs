@@ -16,8 +16,10 @@ pub const RECORD: usize = 16;
 
 /// How many doors there can be: none, or three for each version of the protocol.
 pub const DOORS: [u32; 3] = [0, 3, 6];
-/// A listener, a terminal and all doors.
-const MOST: usize = 8;
+/// What a first process offers, if it does: its namespaces and the rules of Landlock.
+pub const OFFERED: [&str; 8] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "landlock"];
+/// A listener, a terminal, all doors and what is offered.
+const MOST: usize = 16;
 
 /// The numbers that the kernel gives errors.
 const ERRNO: std::ops::Range<i32> = 1..4096;
@@ -29,8 +31,9 @@ pub enum Report {
     Done { step: u32, nanoseconds: u64 },
     /// A step failed: the sandbox is not raised, and nothing of the payload has run.
     Failed { step: u32, errno: i32 },
-    /// Every wall is up. Carries the seccomp listener, the terminal if there is one, and so many doors to the network.
-    Armed { filtered: bool, terminal: bool, doors: u32 },
+    /// Every wall is up. Carries the seccomp listener, the terminal if there is one, so many doors to the network, and what
+    /// is offered to who comes later.
+    Armed { filtered: bool, terminal: bool, offers: bool, doors: u32 },
     /// So many trials failed, as all of them should; the payload is about to be started.
     Proven { trials: u32 },
     /// A trial succeeded: a wall does not stand, and nothing of the payload has run.
@@ -55,8 +58,8 @@ impl Report {
         let (kind, small, large): (u32, u32, u64) = match self {
             Report::Done { step, nanoseconds } => (1, step, nanoseconds),
             Report::Failed { step, errno } => (2, step, errno as u32 as u64),
-            Report::Armed { filtered, terminal, doors } => {
-                (3, u32::from(filtered) | u32::from(terminal) << 1, doors.into())
+            Report::Armed { filtered, terminal, offers, doors } => {
+                (3, u32::from(filtered) | u32::from(terminal) << 1 | u32::from(offers) << 2, doors.into())
             }
             Report::CannotStart { stage, errno } => (4, stage as u32, errno as u32 as u64),
             Report::Ended { status } => (5, 0, status as u32 as u64),
@@ -83,9 +86,9 @@ impl Report {
         Some(match kind {
             1 => Report::Done { step: small, nanoseconds: large },
             2 => Report::Failed { step: small, errno: errno()? },
-            3 if small < 4 => {
+            3 if small < 8 => {
                 let doors = u32::try_from(large).ok().filter(|doors| DOORS.contains(doors))?;
-                Report::Armed { filtered: small & 1 != 0, terminal: small & 2 != 0, doors }
+                Report::Armed { filtered: small & 1 != 0, terminal: small & 2 != 0, offers: small & 4 != 0, doors }
             }
             4 => {
                 let stage = [Stage::Fork, Stage::Terminal, Stage::WorkingDirectory, Stage::Execute];
@@ -246,8 +249,8 @@ mod tests {
         for report in [
             Report::Done { step: 7, nanoseconds: u64::MAX },
             Report::Failed { step: u32::MAX, errno: 1 },
-            Report::Armed { filtered: true, terminal: false, doors: 0 },
-            Report::Armed { filtered: true, terminal: true, doors: 6 },
+            Report::Armed { filtered: true, terminal: false, offers: false, doors: 0 },
+            Report::Armed { filtered: true, terminal: true, offers: true, doors: 6 },
             Report::CannotStart { stage: Stage::Execute, errno: 2 },
             Report::Ended { status: 0x7f00 },
             Report::Proven { trials: 7 },
@@ -266,7 +269,8 @@ mod tests {
         let (here, there) = pair().expect("a socket pair");
         let sent: Vec<OwnedFd> = (0..MOST).map(|_| pair().expect("a socket pair").0).collect();
         let borrowed: Vec<BorrowedFd<'_>> = sent.iter().map(AsFd::as_fd).collect();
-        send(there.as_fd(), Report::Armed { filtered: true, terminal: true, doors: 6 }, &borrowed).expect("sent");
+        send(there.as_fd(), Report::Armed { filtered: true, terminal: true, offers: true, doors: 6 }, &borrowed)
+            .expect("sent");
         let (_, received) = receive(here.as_fd()).expect("received").expect("not closed");
         let inode = |fd: &OwnedFd| rustix::fs::fstat(fd).expect("open").st_ino;
         assert_eq!(received.iter().map(inode).collect::<Vec<_>>(), sent.iter().map(inode).collect::<Vec<_>>());
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn a_number_of_doors_that_there_can_not_be_is_no_record() {
         for doors in [1, 2, 4, 5, 7, u32::MAX] {
-            let report = Report::Armed { filtered: true, terminal: false, doors };
+            let report = Report::Armed { filtered: true, terminal: false, offers: false, doors };
             assert_eq!(Report::decode(&report.encode()), None);
         }
     }

@@ -9,6 +9,7 @@ mod code;
 mod denials;
 mod exports;
 mod fence;
+mod files;
 mod filter;
 mod hello;
 mod layers;
@@ -40,6 +41,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("denials", denials::law),
     ("exports", exports::law),
     ("fence", fence::law),
+    ("files", files::law),
     ("filter", filter::law),
     ("hello", hello::law),
     ("layers", layers::law),

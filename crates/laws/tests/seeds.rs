@@ -51,6 +51,11 @@ fn nothing_that_two_could_read_in_two_ways_passes_the_fence() {
 }
 
 #[test]
+fn what_is_told_of_files_is_read_the_same_however_it_is_cut() {
+    holds("files");
+}
+
+#[test]
 fn a_program_says_what_its_rules_say() {
     holds("filter");
 }

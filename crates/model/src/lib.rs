@@ -10,6 +10,7 @@ mod comparison;
 mod enforcement;
 mod envelope;
 mod exports;
+mod files;
 mod finding;
 mod grant;
 mod monitor;
@@ -38,6 +39,11 @@ pub use comparison::{Benchmark, BenchmarkWish, Benchmarks, Candidate, Compared, 
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
 pub use exports::{Destination, Export, ExportFormat, Exports};
+pub use files::{
+    FileAnswer, FileChange, FileEntry, FileEvent, FileFailure, FileHears, FileMatch, FileNews, FileOperation,
+    FileTrouble, FileWork, FilesNot, MOST_ARCHIVED, MOST_ARCHIVED_BYTES, MOST_FILE_BYTES, MOST_LISTED_FILES,
+    MOST_MATCHES, MOST_REMOVED, MOST_WATCHED, OnlyIf,
+};
 pub use finding::{Finding, Inside, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Ground, GroundKind, Limits, Origin, Place, Powers, Strength};
 pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
@@ -58,8 +64,8 @@ pub use release::{
 pub use request::{Asked, NetworkAsked, Request};
 pub use scans::{RuleInfo, Scanned, Scans};
 pub use seams::{
-    Backend, BackendReport, BadRules, Diagnosis, Feature, ForeignRules, ImageShown, Images, Plan, RuleLanguage,
-    RuleText, Sandbox, Sandboxes, Service, Silence, Step, Watch,
+    Backend, BackendReport, BadRules, Blank, Diagnosis, Feature, ForeignRules, ImageShown, Images, Permitted, Plan,
+    Ready, RuleLanguage, RuleText, Sandbox, Sandboxes, Service, Silence, Step, Watch, Zygote,
 };
 pub use secrets::{
     BadValue, LONGEST_SECRET, LONGEST_SECRET_NAME, NewSecret, SecretShown, SecretSource, SecretText, Secrets,

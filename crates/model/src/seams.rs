@@ -9,13 +9,23 @@ use serde::Serialize;
 
 use crate::{
     Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Changes, Collected, Enforcement, Envelope, Exports,
-    Grant, GroundKind, ImageUsed, KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans, Secrets,
-    SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Visits, Wording,
+    FileAnswer, FileOperation, FileWork, FilesNot, Grant, GroundKind, ImageUsed, KeptSandbox, Outcome, Patch, Policies,
+    Reason, Records, Request, Scans, Secrets, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Visits,
+    Wording,
 };
 
 /// What front-ends ask the engine for.
 pub trait Service {
     fn run(&self, request: &Request) -> Outcome;
+    /// Makes ready what a request like this one will need, so that it takes less time when it comes. Nothing runs, and nobody
+    /// is asked.
+    fn make_ready(&self, request: &Request, zygote: Zygote) -> Result<Box<dyn Ready + '_>, Outcome>;
+    /// From here on, what only tidies up after a run is left to `tidy`: somebody waits for the answer.
+    fn leave_for_later(&self);
+    fn tidy(&self) -> Result<(), Trouble>;
+    /// Whether `run` would be allowed, or `run_in` of a sandbox that is kept: judged and recorded as if, and a person is asked
+    /// where the policy asks one. A yes for once is kept for a while, for the same request once. Nothing is run.
+    fn permit(&self, request: &Request, kept: Option<&str>) -> Result<Permitted, Outcome>;
     /// What `run` would do, without doing it.
     fn explain(&self, request: &Request) -> Result<Plan, Outcome>;
     /// What this host can hold.
@@ -44,6 +54,16 @@ pub trait Service {
     fn images(&self) -> Option<&dyn Images>;
 }
 
+/// What came of asking first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permitted {
+    /// The policy allows it without asking.
+    Already,
+    /// A person, or an answer that stands, said yes.
+    ByAnswer,
+}
+
 /// Sandboxes that are kept, and what they changed. `which` is an id, the start of one that is unique, a name, or `last`.
 pub trait Sandboxes {
     /// Keeps a sandbox with these settings, to be used with `run_in`; says what it is called.
@@ -55,8 +75,16 @@ pub trait Sandboxes {
     fn stay(&self, which: &str, ready: &dyn Fn(&KeptSandbox)) -> Outcome;
     /// Ends what stays, with everything that runs in it.
     fn stop(&self, which: &str) -> Result<KeptSandbox, Trouble>;
+    /// The same, because of a time that was set for it.
+    fn expire(&self, which: &str, why: &str) -> Result<KeptSandbox, Trouble>;
+    /// Has everything in an open one stand still; or go on again. Time limits do not run meanwhile, and nothing can be started.
+    fn pause(&self, which: &str, pause: bool) -> Result<KeptSandbox, Trouble>;
+    /// Works on its files, behind its walls, whether it is open or not. `input`: what is written.
+    fn files(&self, which: &str, operation: &FileOperation, input: Vec<u8>) -> Result<FileAnswer, FilesNot>;
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble>;
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble>;
+    /// The same at once: how much it takes on disk is not looked at.
+    fn identify(&self, which: &str) -> Result<KeptSandbox, Trouble>;
     /// What changed at and below `paths`, or everywhere.
     fn changes(&self, which: &str, paths: &[PathBuf]) -> Result<Changes, Trouble>;
     /// How the second differs from the first.
@@ -83,6 +111,12 @@ pub trait Watch {
     fn progress(&self, what: &str, done: u64, total: u64);
     /// Something that costs, or that is not as one would expect.
     fn warn(&self, text: &str);
+    /// A person is asked, and everything waits for the answer; `text` says how to give it.
+    fn asks(&self, _question: &str, text: &str) {
+        self.warn(text);
+    }
+    /// What was asked is not waited for any more: it was answered, or the time was over.
+    fn asked(&self, _question: &str) {}
 }
 
 impl<W: Watch + ?Sized> Watch for Rc<W> {
@@ -92,6 +126,14 @@ impl<W: Watch + ?Sized> Watch for Rc<W> {
 
     fn warn(&self, text: &str) {
         (**self).warn(text);
+    }
+
+    fn asks(&self, question: &str, text: &str) {
+        (**self).asks(question, text);
+    }
+
+    fn asked(&self, question: &str) {
+        (**self).asked(question);
     }
 }
 
@@ -138,6 +180,31 @@ pub trait Backend {
     fn visit(&self, _grant: &Grant, _streams: Streams, _host: OwnedFd) -> Result<Box<dyn Sandbox>, SetupFailure> {
         Err(no_visitors(self.name()))
     }
+    /// Raises every wall, and behind them has somebody wait who was made by `zygote`.
+    fn blank(&self, _grant: &Grant, _stacks: &[Stack], _zygote: &Zygote) -> Result<Box<dyn Blank>, SetupFailure> {
+        Err(SetupFailure { fix: "it is started as ever".to_owned(), ..no_visitors(self.name()) })
+    }
+    /// Has everything in the sandbox whose host is at the other end stand still, or go on. Nothing: that is not its host's.
+    fn pause(&self, _host: &OwnedFd, _pause: bool) -> Option<Result<(), Trouble>> {
+        None
+    }
+    /// Works on files with code of ours in place of the grant's command: in the sandbox whose host is at the other end, or in
+    /// one that is raised for it. Like a command, it is under every wall.
+    fn work_on_files(
+        &self,
+        _grant: &Grant,
+        _stacks: &[Stack],
+        _streams: Streams,
+        _work: FileWork,
+        _host: Option<OwnedFd>,
+    ) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        Err(SetupFailure {
+            wall: None,
+            message: format!("files of sandboxes of the backend `{}` can't be worked on from outside", self.name()),
+            fix: "run a command in it that does, or use `--backend native`".to_owned(),
+            layers: false,
+        })
+    }
     /// What this host can hold, tried out for real.
     fn diagnose(&self) -> BackendReport;
     /// The image that this grant's sandbox would stand on, if it stands on one and that is there.
@@ -152,6 +219,28 @@ pub trait Backend {
     fn clean_up(&self) -> Result<u64, Trouble> {
         Ok(0)
     }
+}
+
+/// A warm interpreter, outside of any sandbox, that sends copies of itself into those that are offered to it.
+pub struct Zygote {
+    pub door: OwnedFd,
+    /// Which program it is, by its real path.
+    pub program: PathBuf,
+}
+
+/// Walls that stand, and somebody behind them who waits to be told what to run.
+pub trait Blank {
+    /// Whether its walls are those of this grant, and it can become its command; if not, why.
+    fn fits(&self, grant: &Grant) -> Result<(), String>;
+    fn begin(self: Box<Self>, grant: &Grant, streams: Streams) -> Result<Box<dyn Sandbox>, SetupFailure>;
+    /// It is not needed any more.
+    fn abandon(self: Box<Self>);
+}
+
+/// Something that waits for a request that is much like the one that it was made ready for.
+pub trait Ready {
+    /// Runs it there, if it is as it was foreseen; else as ever.
+    fn run(self: Box<Self>, request: &Request) -> Outcome;
 }
 
 fn no_visitors(backend: &str) -> SetupFailure {

@@ -54,6 +54,8 @@ pub struct KeptSandbox {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub running: bool,
+    /// Somebody stays with it, so that more can be run in it.
+    pub open: bool,
     /// Seconds since 1970.
     pub created: u64,
     pub used: u64,
@@ -216,6 +218,8 @@ pub struct Taking {
     pub check: bool,
     /// A person agreed to what has this digest: see [`Taken::asked_digest`].
     pub agreed: Option<String>,
+    /// It is this agent that takes: then a person must agree to all of it, whatever the policy lets pass.
+    pub agent: Option<String>,
 }
 
 /// Has a say in each path at the commit gate, besides what the gate knows by itself.

@@ -7,18 +7,19 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use model::Watch;
+use serde_json::Value;
 use sys::{descriptors, process};
 
-use crate::job::{Answer, Job, LARGEST_JOB, LENGTH, Said};
-use crate::launcher::Maker;
-use crate::task;
+use crate::job::{Answer, Job, LARGEST_JOB, LENGTH, Said, Task};
+use crate::launcher::{Interpreter, Maker};
+use crate::{ready, task};
 
 /// How a job is handed over: these bytes, and descriptors. First the one to talk over; then either none or input, output and
 /// error output.
 pub const HANDED_OVER: &[u8] = b"job";
 
 /// Waits for one job and does it. `taken` is told that this one waits no more.
-pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, make: Maker) -> io::Result<()> {
+pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], make: Maker) -> io::Result<()> {
     let mut words = [0; HANDED_OVER.len() + 1];
     let (count, mut handed) = descriptors::receive(jobs, &mut words)?;
     if count == 0 {
@@ -31,17 +32,42 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, make: Maker) -> io::Re
     let talk = UnixStream::from(handed.remove(0));
     stand_on(&handed)?;
     drop(handed);
-    // Nothing that we start need know where jobs come from, not even by a copy that it never uses.
-    process::close_all_from(3, talk.as_raw_fd())?;
     // By this the other side can end us, and nobody who has our number next.
     let own = process::open(process_number())?;
     descriptors::send(talk.as_fd(), b".", &[own.as_fd()])?;
     drop(own);
     let job: Job = serde_json::from_slice(&frame(&talk)?)?;
+    let zygote = match &job.task {
+        Task::MakeReady { interpreter, .. } => warm.iter().find(|one| one.name == *interpreter).map(Interpreter::reach),
+        _ => None,
+    };
+    let zygote = zygote.transpose()?;
+    // Nothing that we start need know where jobs come from, not even by a copy that it never uses.
+    let door = zygote.as_ref().map(|zygote| zygote.door.as_raw_fd());
+    let mut kept: Vec<i32> = door.into_iter().chain([talk.as_raw_fd()]).collect();
+    process::close_all_but(3, &mut kept)?;
     let talk = Rc::new(RefCell::new(talk));
     let service = make(job.setting.state.clone(), Box::new(Notices(talk.clone())));
-    let answer = task::carry_out(job, service.as_ref());
-    say(&mut talk.borrow_mut(), &Said::Answer(answer))
+    service.leave_for_later();
+    let (answer, place) = match zygote {
+        Some(zygote) => match ready::wait(job, zygote, service.as_ref(), &talk)? {
+            Some(done) => done,
+            // Nobody needed it.
+            None => return Ok(()),
+        },
+        None => {
+            let ready = |stands: Value| {
+                // Nobody may be there any more: then we are told to end.
+                drop(say(&mut talk.borrow_mut(), &Said::Ready(stands)));
+            };
+            task::carry_out(job, service.as_ref(), &ready)
+        }
+    };
+    let said = say(&mut talk.borrow_mut(), &Said::Answer(answer));
+    // It is answered: what could not be tidied up is swept at the next start, and is nobody's answer.
+    drop(place.map(task::leave));
+    drop(service.tidy());
+    said
 }
 
 fn process_number() -> i32 {
@@ -49,7 +75,7 @@ fn process_number() -> i32 {
 }
 
 /// What the payload gets as its input and output is what we stand on ourselves.
-fn stand_on(streams: &[OwnedFd]) -> io::Result<()> {
+pub(crate) fn stand_on(streams: &[OwnedFd]) -> io::Result<()> {
     if let [input, output, error] = streams {
         rustix::stdio::dup2_stdin(input)?;
         rustix::stdio::dup2_stdout(output)?;
@@ -58,7 +84,7 @@ fn stand_on(streams: &[OwnedFd]) -> io::Result<()> {
     Ok(())
 }
 
-fn frame(mut talk: &UnixStream) -> io::Result<Vec<u8>> {
+pub(crate) fn frame(mut talk: &UnixStream) -> io::Result<Vec<u8>> {
     let mut length = [0; LENGTH];
     talk.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
@@ -70,7 +96,7 @@ fn frame(mut talk: &UnixStream) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn say(talk: &mut UnixStream, said: &Said) -> io::Result<()> {
+pub(crate) fn say(talk: &mut UnixStream, said: &Said) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(said)?;
     if bytes.len() > crate::job::LARGEST_ANSWER {
         let message =
@@ -78,8 +104,9 @@ fn say(talk: &mut UnixStream, said: &Said) -> io::Result<()> {
         bytes = serde_json::to_vec(&Said::Answer(Answer::Trouble { message, fix: "ask for less at once".to_owned() }))?;
     }
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    talk.write_all(&length.to_le_bytes())?;
-    talk.write_all(&bytes)
+    // In one write: processes that this one forked say things too, and words must not get between each other.
+    let framed = [length.to_le_bytes().as_slice(), &bytes].concat();
+    talk.write_all(&framed)
 }
 
 /// What a person would be told at a terminal goes to whoever waits for the job.
@@ -89,9 +116,23 @@ impl Watch for Notices {
     fn progress(&self, _: &str, _: u64, _: u64) {}
 
     fn warn(&self, text: &str) {
+        self.tell(&Said::Notice(text.to_owned()));
+    }
+
+    fn asks(&self, question: &str, text: &str) {
+        self.tell(&Said::Asks { question: question.to_owned(), how: text.to_owned() });
+    }
+
+    fn asked(&self, question: &str) {
+        self.tell(&Said::Asked { question: question.to_owned() });
+    }
+}
+
+impl Notices {
+    fn tell(&self, said: &Said) {
         // Nobody may be there any more; the job does not end for that.
         if let Ok(mut talk) = self.0.try_borrow_mut() {
-            drop(say(&mut talk, &Said::Notice(text.to_owned())));
+            drop(say(&mut talk, said));
         }
     }
 }

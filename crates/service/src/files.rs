@@ -32,22 +32,10 @@ pub fn make(work: &Path, folder: &str, files: &Files) -> Result<PathBuf, BadFile
     }
     let checked = check(files)?;
     let place = work.join(folder);
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| BadFiles::Io { path, source }
-    };
     DirBuilder::new().recursive(true).mode(0o700).create(work).map_err(io(work))?;
     // Not the recursive kind: one that is there already is somebody's.
     DirBuilder::new().mode(0o700).create(&place).map_err(io(&place))?;
-    let made = checked.into_iter().try_for_each(|(name, bytes)| {
-        let path = place.join(name);
-        if let Some(parent) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io(parent))?;
-        }
-        // Never through something that is there: no two names lead to one file.
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path).map_err(io(&path))?;
-        file.write_all(&bytes).map_err(io(&path))
-    });
+    let made = put(&place, checked);
     match made {
         Ok(()) => Ok(place),
         Err(bad) => {
@@ -56,6 +44,28 @@ pub fn make(work: &Path, folder: &str, files: &Files) -> Result<PathBuf, BadFile
             Err(bad)
         }
     }
+}
+
+/// Puts files into a folder that was made for them, and is empty.
+pub fn fill(place: &Path, files: &Files) -> Result<(), BadFiles> {
+    put(place, check(files)?)
+}
+
+fn put(place: &Path, checked: Vec<(&Path, Vec<u8>)>) -> Result<(), BadFiles> {
+    checked.into_iter().try_for_each(|(name, bytes)| {
+        let path = place.join(name);
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io(parent))?;
+        }
+        // Never through something that is there: no two names lead to one file.
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path).map_err(io(&path))?;
+        file.write_all(&bytes).map_err(io(&path))
+    })
+}
+
+fn io(path: &Path) -> impl FnOnce(io::Error) -> BadFiles {
+    let path = path.to_owned();
+    move |source| BadFiles::Io { path, source }
 }
 
 fn check(files: &Files) -> Result<Vec<(&Path, Vec<u8>)>, BadFiles> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use model::{Decision, Favor};
+use model::{Decision, Favor, FileFailure, FileOperation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -56,6 +56,11 @@ pub enum Task {
         folder: String,
         files: Files,
     },
+    /// Asks for what `Run` would be, or `RunIn` with an id, and runs nothing.
+    Permit {
+        id: Option<String>,
+        wish: Wish,
+    },
     Explain {
         wish: Wish,
     },
@@ -89,6 +94,9 @@ pub enum Task {
         paths: Vec<PathBuf>,
         favor: Option<Favored>,
         check: bool,
+        /// An agent takes them: a person agrees to all of it, or nothing is taken.
+        #[serde(default)]
+        by_agent: bool,
     },
     Discard {
         id: String,
@@ -138,6 +146,9 @@ pub enum Task {
     Check {
         command: Vec<String>,
         agent: Option<String>,
+        /// In this sandbox, over whose workspace there may be a policy.
+        #[serde(default)]
+        id: Option<String>,
     },
     Secrets,
     SetSecret {
@@ -161,9 +172,34 @@ pub enum Task {
         folder: String,
         files: Files,
     },
+    /// Makes ready what runs like this one will need, and says so; then waits for one of them. The name is that of a warm
+    /// interpreter of the launcher's.
+    MakeReady {
+        wish: Wish,
+        folder: String,
+        interpreter: String,
+    },
+    /// What is written comes as input; what is read goes to the output, as do events, a line of JSON each.
+    Files {
+        id: String,
+        operation: FileOperation,
+    },
     /// Removes folders that no sandbox needs: what a killed server leaves.
     Sweep,
-    // Live sandboxes bring theirs here: open, exec, files, terminal. A carrier that opened one says `Said::Answer` and stays.
+    /// Whoever carries it out says `Said::Ready`, and stays as the sandbox's host until it is stopped.
+    Open {
+        id: String,
+    },
+    /// All that runs in it stands still, or goes on.
+    Pause {
+        id: String,
+        pause: bool,
+    },
+    /// `why`: a time that was set for it.
+    Stop {
+        id: String,
+        why: Option<String>,
+    },
 }
 
 /// A value that nothing prints by accident.
@@ -213,6 +249,12 @@ pub struct Asked {
 pub enum Said {
     /// Something that a person would be told at the terminal.
     Notice(String),
+    /// A person is asked this question, and everything waits; `how` says what a person would be told.
+    Asks { question: String, how: String },
+    /// Nobody waits for an answer to it any more.
+    Asked { question: String },
+    /// What was asked for stands: a sandbox whose answer comes when it ends, or one that waits for its job.
+    Ready(Value),
     /// The last word.
     Answer(Answer),
 }
@@ -241,4 +283,6 @@ pub enum Answer {
         message: String,
         fix: String,
     },
+    /// What was to be done to files was not.
+    Files(FileFailure),
 }

@@ -8,8 +8,9 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::process::Child;
 
-use model::{Service, Watch, agents};
+use model::{Service, Watch, Zygote, agents};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::process::{self, Alone, Forked, Namespaces};
 use sys::{carried, descriptors, signals};
@@ -31,6 +32,53 @@ const KEPT: &[&str] = &[
     "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST", "SSL_CERT_FILE", "SSL_CERT_DIR", "BELLJAR_RUNSC",
 ];
 
+/// Makes a warm interpreter, whose door is its input.
+pub type Warms = fn(&Interpreter, OwnedFd) -> std::process::Command;
+
+/// A warm interpreter that the launcher keeps.
+pub struct Interpreter {
+    pub name: String,
+    /// By its real path.
+    pub program: PathBuf,
+    /// What it has loaded before anybody asks.
+    pub preload: Vec<String>,
+    state: Option<(Child, OwnedFd)>,
+    /// One that ends is begun again, so often and no more: something is wrong with it.
+    tries: u32,
+}
+
+const TRIES: u32 = 5;
+
+impl Interpreter {
+    pub fn new(name: &str, program: PathBuf, preload: Vec<String>) -> Interpreter {
+        Interpreter { name: name.to_owned(), program, preload, state: None, tries: TRIES }
+    }
+
+    /// A way to it, for one carrier.
+    pub(crate) fn reach(&self) -> io::Result<Zygote> {
+        let (_, door) = self.state.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Zygote { door: door.try_clone()?, program: self.program.clone() })
+    }
+
+    fn begin(&mut self, warms: Warms) {
+        while self.state.is_none() && self.tries > 0 {
+            self.tries -= 1;
+            let begun = descriptors::wire().and_then(|(ours, theirs)| Ok((warms(self, theirs).spawn()?, ours)));
+            // Without it, what it would have made faster is as slow as ever.
+            self.state = begun.ok();
+        }
+    }
+
+    fn ended(&mut self, pid: i32, warms: Warms) -> bool {
+        let ours = self.state.as_ref().is_some_and(|(child, _)| i32::try_from(child.id()) == Ok(pid));
+        if ours {
+            self.state = None;
+            self.begin(warms);
+        }
+        ours
+    }
+}
+
 /// What the server holds of it.
 pub struct Launched {
     /// Where jobs are handed over.
@@ -40,8 +88,18 @@ pub struct Launched {
     pub(crate) launcher: OwnedFd,
 }
 
-/// Begins it, with so many carriers ready. `forget`: descriptors that are the server's alone.
-pub fn launch(alone: Alone, make: Maker, ready: usize, forget: &[i32]) -> io::Result<Launched> {
+/// What it works with.
+pub struct Means {
+    pub make: Maker,
+    pub warms: Warms,
+    /// Warm interpreters to keep.
+    pub warm: Vec<Interpreter>,
+    /// Carriers that wait.
+    pub ready: usize,
+}
+
+/// Begins it. `forget`: descriptors that are the server's alone.
+pub fn launch(alone: Alone, means: Means, forget: &[i32]) -> io::Result<Launched> {
     let (jobs, theirs) = descriptors::wire()?;
     let (ends, lifeline) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let parent = process_number();
@@ -50,7 +108,7 @@ pub fn launch(alone: Alone, make: Maker, ready: usize, forget: &[i32]) -> io::Re
         Forked::Child => {
             drop((jobs, lifeline));
             forget.iter().for_each(|number| drop(descriptors::take(*number)));
-            let ended = begin(parent).and_then(|()| keep_carriers(theirs.as_fd(), ends.as_fd(), make, ready));
+            let ended = begin(parent).and_then(|()| keep_carriers(theirs.as_fd(), ends.as_fd(), means));
             process::exit(i32::from(ended.is_err()))
         }
     }
@@ -84,11 +142,13 @@ fn is_kept(name: &OsStr, value: &OsStr) -> bool {
     named || agents::no_person(&one).is_some()
 }
 
-fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, make: Maker, ready: usize) -> io::Result<()> {
+fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io::Result<()> {
+    let Means { make, warms, mut warm, ready } = means;
     let mask = signals::block_all()?;
     let told = signals::descriptor()?;
     let (taken, takes) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let own = process_number();
+    warm.iter_mut().for_each(|one| one.begin(warms));
     let (mut idle, mut all) = (BTreeSet::new(), BTreeSet::new());
     let mut broken = 0;
     loop {
@@ -101,7 +161,7 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, make: Maker, ready:
                 Forked::Child => {
                     let ended = signals::restore(&mask)
                         .and_then(|()| carried::told_to_end_with(own))
-                        .and_then(|()| carrier::carry(jobs, takes.as_fd(), make));
+                        .and_then(|()| carrier::carry(jobs, takes.as_fd(), &warm, make));
                     process::exit(i32::from(ended.is_err()))
                 }
             }
@@ -134,6 +194,9 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, make: Maker, ready:
             }
         }
         while let Ok(Some((pid, _, _))) = process::wait(-1, true) {
+            if warm.iter_mut().any(|one| one.ended(pid, warms)) {
+                continue;
+            }
             all.remove(&pid);
             broken += usize::from(idle.remove(&pid));
         }

@@ -6,10 +6,11 @@ mod files;
 pub mod job;
 mod launcher;
 mod pool;
+mod ready;
 mod task;
 mod wish;
 
 pub use job::{Answer, Contents, Job, Said, Setting, Task};
-pub use launcher::{Launched, Maker, launch};
-pub use pool::{Lost, Pool, Running, Streams};
+pub use launcher::{Interpreter, Launched, Maker, Means, Warms, launch};
+pub use pool::{Lost, Pool, Running, Standby, Streams};
 pub use wish::Wish;

@@ -14,6 +14,7 @@ use tokio::net::UnixStream;
 use crate::carrier::HANDED_OVER;
 use crate::job::{Answer, Job, LARGEST_ANSWER, LARGEST_JOB, LENGTH, Said};
 use crate::launcher::Launched;
+use crate::ready::COMES;
 
 /// After being told to end, a carrier has so long to end its sandbox and to write that down.
 const GRACE: Duration = Duration::from_secs(10);
@@ -101,6 +102,18 @@ impl Pool {
         Ok(running)
     }
 
+    /// Has something made ready. Whoever drops what comes back has no need of it any more.
+    pub async fn make_ready(&self, job: &Job) -> Result<Result<Standby, Answer>, Lost> {
+        let mut running = self.begin(job, None).await?;
+        loop {
+            match running.next().await? {
+                Said::Ready(_) => return Ok(Ok(Standby(running))),
+                Said::Answer(answer) => return Ok(Err(answer)),
+                Said::Notice(_) | Said::Asks { .. } | Said::Asked { .. } => {}
+            }
+        }
+    }
+
     /// For jobs that say nothing but their answer.
     pub async fn answer(&self, job: &Job) -> Result<Answer, Lost> {
         let mut running = self.begin(job, None).await?;
@@ -109,6 +122,33 @@ impl Pool {
                 return Ok(answer);
             }
         }
+    }
+}
+
+/// A carrier whose sandbox stands, and that waits for its job.
+pub struct Standby(Running);
+
+impl Standby {
+    /// Whether it still waits: one that has ended is no use.
+    pub fn waits(&self) -> bool {
+        !descriptors::is_readable(self.0.carrier.get_ref().as_fd())
+    }
+
+    pub async fn begin(mut self, job: &Job, streams: Streams) -> Result<Running, Lost> {
+        let bytes = serde_json::to_vec(job).map_err(io::Error::other)?;
+        if bytes.len() > LARGEST_JOB {
+            return Err(Lost::TooLarge(bytes.len() >> 20));
+        }
+        let Some(talk) = &mut self.0.talk else { return Err(Lost::Ended) };
+        let Streams { input, output, error } = &streams;
+        let three = [input.as_fd(), output.as_fd(), error.as_fd()];
+        talk.async_io(Interest::WRITABLE, || descriptors::send(talk.as_fd(), COMES, &three)).await?;
+        drop(streams);
+        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        let mut frame = length.to_le_bytes().to_vec();
+        frame.extend_from_slice(&bytes);
+        talk.write_all(&frame).await?;
+        Ok(self.0)
     }
 }
 
@@ -140,6 +180,11 @@ impl Running {
         };
         self.over = matches!(said, Said::Answer(_));
         Ok(said)
+    }
+
+    /// Hands a signal on to what is run. Whoever runs nothing yet may end by it.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        process::signal(self.carrier.get_ref().as_fd(), signal)
     }
 
     /// Tells the carrier to end; its answer still comes.

@@ -1,41 +1,66 @@
 //! Does one task with the same `Service` that the command line has.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use model::{
-    Against, Check, EntryQuery, Given, KeptSandbox, NewSecret, Outcome, SecretSource, SecretText, Service, Taking,
-    Trouble, Wording,
+    Against, Check, EntryQuery, FileOperation, FilesNot, Given, KeptSandbox, NewSecret, Outcome, Ready, SecretSource,
+    SecretText, Service, Taking, Trouble, Wording,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::files::{self, BadFiles};
 use crate::job::{Answer, Asked, Files, Job, Setting, Task};
-use crate::wish::is_within;
+use crate::wish::{Wish, is_within};
 
+/// Of what is written to files with one job; the engine has smaller limits for each kind.
+const MOST_INPUT: u64 = 512 << 20;
 /// Entries of the record at once.
 const MOST_ENTRIES: usize = 1_000;
 
-pub fn carry_out(job: Job, service: &dyn Service) -> Answer {
+/// With what it came to, what is still to be tidied up when that was said. `ready`: what was asked for stands, and this goes on.
+pub fn carry_out(job: Job, service: &dyn Service, ready: &dyn Fn(Value)) -> (Answer, Option<Place>) {
     let Job { setting, task } = job;
-    answered(task, &setting, service).unwrap_or_else(|answer| answer)
+    let (wish, folder, files) = match task {
+        Task::Run { wish, folder, files } => (wish, folder, files),
+        Task::Open { id } => return (opened(service, &id, ready).unwrap_or_else(|answer| answer), None),
+        task => return (answered(task, &setting, service).unwrap_or_else(|answer| answer), None),
+    };
+    let named = wish.workspace.clone();
+    let begun = wish.request(&setting).map_err(wrong).and_then(|request| {
+        let place = enter(&setting, named, &folder, &files)?;
+        Ok((request, place))
+    });
+    match begun {
+        Ok((request, place)) => ran(service.run(&request), place, service),
+        Err(answer) => (answer, None),
+    }
+}
+
+/// Its host, until somebody stops it.
+fn opened(service: &dyn Service, id: &str, ready: &dyn Fn(Value)) -> Result<Answer, Answer> {
+    let kept = idle(service, id)?;
+    go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
+    let outcome = service.sandboxes().stay(&kept.id, &|open| ready(serde_json::to_value(open).unwrap_or_default()));
+    Ok(told(&outcome, service))
 }
 
 /// Both are answers; the second only ends it earlier.
 fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answer, Answer> {
     let sandboxes = service.sandboxes();
     Ok(match task {
-        Task::Run { wish, folder, files } => {
+        Task::Run { .. } | Task::MakeReady { .. } => return Err(wrong("there is no such warm interpreter".to_owned())),
+        Task::Permit { id, wish } => {
+            let kept = id.map(|id| found(service, &id)).transpose()?;
             let named = wish.workspace.clone();
             let request = wish.request(setting).map_err(wrong)?;
-            let own = enter(setting, named, &folder, &files)?;
-            let outcome = service.run(&request);
-            let answer = told(&outcome, service);
-            let kept = matches!(&outcome, Outcome::Ran(finished) if finished.leftover.is_some());
-            // It ran: what could not be tidied up is swept at the next start, and is no answer to whoever asked.
-            drop(leave(own, kept));
-            answer
+            let own = kept.as_ref().and_then(|kept| kept.workspaces.first()).map(|workspace| workspace.0.clone());
+            go_to(&own.or(named).unwrap_or_else(|| "/".into()))?;
+            match service.permit(&request, kept.as_ref().map(|kept| kept.id.as_str())) {
+                Ok(permitted) => done(&permitted),
+                Err(outcome) => told(&outcome, service),
+            }
         }
         Task::Explain { wish } => {
             let named = wish.workspace.clone();
@@ -60,7 +85,7 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             match sandboxes.create(&request, name.as_deref()) {
                 Ok(made) => done(&made),
                 Err(outcome) => {
-                    leave(own, false)?;
+                    leave(own)?;
                     told(&outcome, service)
                 }
             }
@@ -68,7 +93,10 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
         Task::Sandboxes => done(&sandboxes.list().map_err(trouble)?),
         Task::Sandbox { id } => done(&found(service, &id)?),
         Task::RunIn { id, wish } => {
-            let kept = idle(service, &id)?;
+            let kept = met(service, &id)?;
+            if !kept.open {
+                idle(service, &id)?;
+            }
             let request = wish.request(setting).map_err(wrong)?;
             go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
             told(&sandboxes.run_in(&kept.id, &request), service)
@@ -90,9 +118,11 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
                 sandboxes.patch(&kept.id, other.as_deref(), &paths, Wording::WithoutSecrets).map_err(trouble)?;
             Answer::Done(json!({"patch": String::from_utf8_lossy(&patch.bytes), "taken_out": patch.taken_out}))
         }
-        Task::Apply { id, paths, favor, check } => {
+        Task::Apply { id, paths, favor, check, by_agent } => {
             let (kept, paths) = (idle(service, &id)?, below(service, &id, paths)?);
-            let taking = Taking { paths, favor: favor.map(Into::into), check, agreed: None };
+            // Whoever holds an agent's token is that agent, whatever door it came by.
+            let agent = setting.agent.clone().or_else(|| by_agent.then(|| "unknown".to_owned()));
+            let taking = Taking { paths, favor: favor.map(Into::into), check, agreed: None, agent };
             done(&sandboxes.apply(&kept.id, &taking).map_err(trouble)?)
         }
         Task::Discard { id } => {
@@ -106,7 +136,8 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             done(&removed)
         }
         Task::Snapshot { id, name } => {
-            let kept = found(service, &id)?;
+            // What is changed meanwhile would be half in it.
+            let kept = idle(service, &id)?;
             let name = sandboxes.snapshot(&kept.id, name.as_deref()).map_err(trouble)?;
             Answer::Done(json!({"sandbox": kept.id, "snapshot": name}))
         }
@@ -158,11 +189,13 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
         Task::Lint { text } => {
             let folder = written(setting, "policy.toml", text)?;
             let remarks = service.policies().lint(Some(&folder.join("policy.toml")));
-            leave(Some(folder), false)?;
+            leave(Place(Some(folder)))?;
             done(&remarks.map_err(trouble)?)
         }
-        Task::Check { command, agent } => {
-            go_to(Path::new("/"))?;
+        Task::Check { command, agent, id } => {
+            let kept = id.map(|id| found(service, &id)).transpose()?;
+            let own = kept.as_ref().and_then(|kept| kept.workspaces.first());
+            go_to(own.map_or(Path::new("/"), |workspace| workspace))?;
             let agent = setting.agent.clone().or(agent);
             let words = command.into_iter().map(Into::into).collect();
             done(&service.policies().check(&Check::Words(words), agent.as_deref(), None).map_err(trouble)?)
@@ -208,9 +241,24 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
         Task::Scan { folder, files } => {
             let place = enter(setting, None, &folder, &files)?;
             let scanned = service.scans().scan(&[PathBuf::from(".")]);
-            leave(place, false)?;
+            leave(place)?;
             done(&scanned.map_err(trouble)?)
         }
+        // Done by whoever carries it out, who stays.
+        Task::Open { .. } => return Err(wrong("a sandbox is opened by itself".to_owned())),
+        Task::Pause { id, pause } => {
+            let kept = open(service, &id)?;
+            done(&sandboxes.pause(&kept.id, pause).map_err(trouble)?)
+        }
+        Task::Stop { id, why } => {
+            let kept = open(service, &id)?;
+            let stopped = match why {
+                None => sandboxes.stop(&kept.id),
+                Some(why) => sandboxes.expire(&kept.id, &why),
+            };
+            done(&stopped.map_err(trouble)?)
+        }
+        Task::Files { id, operation } => worked_on(service, &id, &operation)?,
         Task::Sweep => {
             let removed = sweep(setting, service)?;
             Answer::Done(json!({"removed": removed}))
@@ -218,30 +266,95 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
     })
 }
 
+fn ran(outcome: Outcome, own: Place, service: &dyn Service) -> (Answer, Option<Place>) {
+    let kept = matches!(&outcome, Outcome::Ran(finished) if finished.leftover.is_some());
+    (told(&outcome, service), (!kept).then_some(own))
+}
+
+/// The same where the sandbox is there already, over a folder that its files still have to be put into.
+pub fn run_ready(
+    setting: &Setting,
+    wish: Wish,
+    files: &Files,
+    own: Place,
+    service: &dyn Service,
+    ready: Box<dyn Ready + '_>,
+) -> (Answer, Option<Place>) {
+    let filled = own.0.as_deref().map_or(Ok(()), |place| files::fill(place, files).map_err(bad));
+    let request = wish.request(setting).map_err(wrong);
+    match filled.and(request) {
+        Ok(request) => ran(ready.run(&request), own, service),
+        Err(answer) => (answer, Some(own)),
+    }
+}
+
+/// A folder that was made for a job; nothing, if it works in one of the host's.
+pub struct Place(Option<PathBuf>);
+
+impl Place {
+    pub fn new(setting: &Setting, folder: &str, files: &Files) -> Result<Place, Answer> {
+        enter(setting, None, folder, files)
+    }
+}
+
+/// Its input is read only where there is something to write.
+fn worked_on(service: &dyn Service, id: &str, operation: &FileOperation) -> Result<Answer, Answer> {
+    let kept = met(service, id)?;
+    // Where a command in it would begin, so that it stands behind the same walls.
+    go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
+    let mut input = Vec::new();
+    if matches!(operation, FileOperation::Write { .. } | FileOperation::Unpack { .. }) {
+        let read = io::stdin().lock().take(MOST_INPUT).read_to_end(&mut input);
+        read.map_err(|error| wrong(format!("what is to be written can't be read: {error}")))?;
+    }
+    match service.sandboxes().files(&kept.id, operation, input) {
+        Ok(mut answer) => {
+            let content = std::mem::take(&mut answer.content);
+            let mut output = io::stdout().lock();
+            let written = output.write_all(&content).and_then(|()| output.flush());
+            written.map_err(|error| wrong(format!("nobody takes what was read: {error}")))?;
+            Ok(done(&answer))
+        }
+        Err(FilesNot::Done(failure)) => Err(Answer::Files(failure)),
+        Err(FilesNot::Entered(outcome)) => {
+            // A command that runs in one that is not open has it for itself.
+            let taken = matches!(*outcome, Outcome::NotSetUp(_)) && !kept.open;
+            if taken {
+                idle(service, id)?;
+            }
+            Err(told(&outcome, service))
+        }
+    }
+}
+
 /// Goes to where the job works: a folder of the host's, or a new one with its files; that one is ours to remove.
-fn enter(setting: &Setting, named: Option<PathBuf>, folder: &str, files: &Files) -> Result<Option<PathBuf>, Answer> {
+fn enter(setting: &Setting, named: Option<PathBuf>, folder: &str, files: &Files) -> Result<Place, Answer> {
     if let Some(named) = named {
         if !files.is_empty() {
             return Err(wrong("`files` are put into a new workspace, so there can't be another".to_owned()));
         }
         go_to(&named)?;
-        return Ok(None);
+        return Ok(Place(None));
     }
-    let place = files::make(&setting.work, folder, files).map_err(|bad| match bad {
+    let place = files::make(&setting.work, folder, files).map_err(bad)?;
+    go_to(&place)?;
+    Ok(Place(Some(place)))
+}
+
+fn bad(bad: BadFiles) -> Answer {
+    match bad {
         BadFiles::Wrong(what) => wrong(what),
         BadFiles::Io { path, source } => Answer::Trouble {
             message: format!("cannot make `{}`: {source}", path.display()),
             fix: "see that the service's folder can be written to".to_owned(),
         },
-    })?;
-    go_to(&place)?;
-    Ok(Some(place))
+    }
 }
 
 fn written(setting: &Setting, name: &str, text: String) -> Result<PathBuf, Answer> {
     let files = Files::from([(name.to_owned(), crate::job::Contents::Text(text))]);
     let folder = format!("{:032x}", u128::from(std::process::id()) << 64 | u128::from(clock()));
-    enter(setting, None, &folder, &files)?.ok_or_else(|| wrong("there is no folder for it".to_owned()))
+    enter(setting, None, &folder, &files)?.0.ok_or_else(|| wrong("there is no folder for it".to_owned()))
 }
 
 /// Nanoseconds: with a process's number, a name that nobody else has.
@@ -251,8 +364,8 @@ fn clock() -> u64 {
 }
 
 /// A folder that nothing was changed over is needed by nobody.
-fn leave(place: Option<PathBuf>, kept: bool) -> Result<(), Answer> {
-    let Some(place) = place.filter(|_| !kept) else { return Ok(()) };
+pub fn leave(place: Place) -> Result<(), Answer> {
+    let Some(place) = place.0 else { return Ok(()) };
     // Nobody stands in a folder that is about to go.
     go_to(Path::new("/"))?;
     std::fs::remove_dir_all(&place).map_err(|error| Answer::Trouble {
@@ -291,12 +404,32 @@ fn found(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
     all.into_iter().find(meant).ok_or(Answer::NotFound)
 }
 
+/// The same at once, for those who only work in it.
+fn met(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
+    // What it says to a start of an id, or to `last`, is an answer to another question.
+    let meant = |kept: &KeptSandbox| kept.id == id || kept.name.as_deref() == Some(id);
+    service.sandboxes().identify(id).ok().filter(meant).ok_or(Answer::NotFound)
+}
+
+/// The same, if somebody stays with it.
+fn open(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
+    let kept = met(service, id)?;
+    if !kept.open {
+        let what = "the sandbox is not open".to_owned();
+        return Err(Answer::Conflict { what, hint: "open it, or end the run that goes on in it".to_owned() });
+    }
+    Ok(kept)
+}
+
 /// The same, if nothing runs in it.
 fn idle(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
-    let kept = found(service, id)?;
+    let kept = met(service, id)?;
     if kept.running {
-        let what = "something runs in the sandbox".to_owned();
-        return Err(Answer::Conflict { what, hint: "wait for its end, or end it".to_owned() });
+        let (what, hint) = match kept.open {
+            true => ("the sandbox is open", "stop it first: `POST /v1/sandboxes/{id}/stop`"),
+            false => ("something runs in the sandbox", "wait for its end, or end it"),
+        };
+        return Err(Answer::Conflict { what: what.to_owned(), hint: hint.to_owned() });
     }
     Ok(kept)
 }
@@ -344,7 +477,7 @@ fn or_none<T: Default>(error: Trouble) -> Result<T, Answer> {
 }
 
 /// The result as every front-end says it; a sandbox by its whole id, which is what an API takes.
-fn told(outcome: &Outcome, service: &dyn Service) -> Answer {
+pub fn told(outcome: &Outcome, service: &dyn Service) -> Answer {
     let mut value = match serde_json::to_value(wire::object(outcome)) {
         Ok(value) => value,
         Err(error) => return broken(error),
@@ -374,6 +507,6 @@ fn trouble(trouble: Trouble) -> Answer {
     Answer::Trouble { message, fix }
 }
 
-fn wrong(what: String) -> Answer {
+pub fn wrong(what: String) -> Answer {
     Answer::Wrong { what, hint: "see the API's reference: `/v1/reference`".to_owned() }
 }

@@ -44,6 +44,14 @@ pub fn send(wire: BorrowedFd<'_>, words: &[u8], descriptors: &[BorrowedFd<'_>]) 
     }
 }
 
+/// Whether there is something to read now, or it has ended.
+pub fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut one = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+    !matches!(poll(&mut one, Some(&now)), Ok(0))
+}
+
 /// How many words came, and what came with them. No words: the other end is gone. A message that did not fit is an error.
 pub fn receive(wire: BorrowedFd<'_>, words: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];

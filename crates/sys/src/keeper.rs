@@ -26,7 +26,7 @@ pub struct Keeper {
 
 /// What the keeper works on. Leaked: it must outlive us.
 struct Charge {
-    folders: Vec<(CString, CString)>,
+    folders: Vec<(CString, CString, CString)>,
     ward: Pid,
     /// Our end of `word`, in the keeper's own table of descriptors.
     ear: RawFd,
@@ -41,7 +41,7 @@ impl Keeper {
         let with_members = |folder: &CString| {
             let mut members = folder.as_bytes().to_vec();
             members.extend_from_slice(b"/cgroup.procs");
-            Ok((folder.clone(), CString::new(members)?))
+            Ok((folder.clone(), CString::new(members)?, state_of(folder)?))
         };
         let folders: io::Result<Vec<_>> = folders.iter().map(with_members).collect();
         let word = eventfd(0, EventfdFlags::CLOEXEC)?;
@@ -105,7 +105,7 @@ extern "C" fn keep(charge: *mut c_void) -> c_int {
 fn watch(charge: &Charge) -> Result<(), Errno> {
     let ear = forget_all_but(charge.ear)?;
     wait_for_either(charge.ward, &ear)?;
-    charge.folders.iter().try_for_each(|(folder, members)| remove_with(folder, members))
+    charge.folders.iter().try_for_each(|(folder, members, state)| remove_with(folder, members, state))
 }
 
 /// Closes our copies of everything else: a pipe that the keeper held would never end for its reader.
@@ -174,14 +174,33 @@ fn wait_for_any(any: &[&OwnedFd]) -> Result<(), Errno> {
 pub fn remove(folder: &CStr) -> io::Result<()> {
     let mut members = folder.to_bytes().to_vec();
     members.extend_from_slice(b"/cgroup.procs");
-    Ok(remove_with(folder, &CString::new(members)?)?)
+    Ok(remove_with(folder, &CString::new(members)?, &state_of(folder)?)?)
 }
 
-fn remove_with(folder: &CStr, members: &CStr) -> Result<(), Errno> {
+/// Where a group of the older kind is told to stand still, if it can be.
+fn state_of(folder: &CStr) -> io::Result<CString> {
+    let mut state = folder.to_bytes().to_vec();
+    state.extend_from_slice(b"/freezer.state");
+    Ok(CString::new(state)?)
+}
+
+/// Who stands still in a group of the older kind can't even be ended.
+fn thaw(state: &CStr) -> Result<(), Errno> {
+    match rustix::fs::openat(CWD, state, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(file) => rustix::io::write(file, b"THAWED").map(drop),
+        Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn remove_with(folder: &CStr, members: &CStr, state: &CStr) -> Result<(), Errno> {
     loop {
         match rustix::fs::unlinkat(CWD, folder, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
-            Err(Errno::BUSY) => end_first_member(members)?,
+            Err(Errno::BUSY) => {
+                thaw(state)?;
+                end_first_member(members)?;
+            }
             Err(error) => return Err(error),
         }
     }

@@ -20,6 +20,21 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// As the kernel calls it, which is the same for every machine that we run on.
+    pub fn number(self) -> u32 {
+        match self {
+            Limit::CpuSeconds => 0,
+            Limit::FileSize => 1,
+            Limit::Core => 4,
+            Limit::Processes => 6,
+            Limit::OpenFiles => 7,
+            Limit::LockedMemory => 8,
+            Limit::MessageQueues => 12,
+            Limit::Nice => 13,
+            Limit::RealtimePriority => 14,
+        }
+    }
+
     fn resource(self) -> Resource {
         match self {
             Limit::Core => Resource::Core,

@@ -101,6 +101,13 @@ pub fn fork_into(_alone: Alone, namespaces: Namespaces, cgroup: Option<BorrowedF
     Ok(Forked::Parent { pid: pid as i32, handle })
 }
 
+/// Forks, and that is all: with a call that is on the list of what may be done inside a sandbox. `None` in the child.
+pub fn fork_plainly(_alone: Alone) -> io::Result<Option<i32>> {
+    // SAFETY: the child has a copy of our memory. `Alone` says that no other thread held a lock that it would wait for.
+    let pid = checked(unsafe { libc::fork() }.into())?;
+    Ok((pid != 0).then_some(pid as i32))
+}
+
 /// Starts a child that runs `begin` in our own memory, on a stack of its own, while we stand still until it has
 /// executed a program or ended. Descriptors, signal actions and the current folder are its own.
 pub fn start_borrowing<F: FnOnce() -> c_int>(_alone: Alone, begin: F) -> io::Result<i32> {
@@ -290,6 +297,19 @@ pub fn close_all_from(first: u32, keep: RawFd) -> io::Result<()> {
         close_range(first, keep - 1, 0)?;
     }
     close_range(first.max(keep + 1), u32::MAX, 0)
+}
+
+/// The same with several to keep.
+pub fn close_all_but(first: u32, keep: &mut [RawFd]) -> io::Result<()> {
+    keep.sort_unstable();
+    let mut next = first;
+    for keep in keep.iter().map(|keep| *keep as u32).filter(|keep| *keep >= first) {
+        if keep > next {
+            close_range(next, keep - 1, 0)?;
+        }
+        next = keep + 1;
+    }
+    close_range(next, u32::MAX, 0)
 }
 
 fn close_range(first: u32, last: u32, flags: u32) -> io::Result<()> {

@@ -44,6 +44,8 @@ pub enum Contestant {
     Belljar,
     /// A command in a sandbox that was opened before.
     Live,
+    /// A command in a sandbox that stood before it was asked for.
+    Warm,
     /// The same with a kernel of its own.
     Gvisor,
     /// The same with a container engine, where `BELLJAR_ENGINE` says where it is and has an image for attackers.
@@ -61,6 +63,7 @@ impl Contestant {
             Contestant::Bare => "no sandbox",
             Contestant::Belljar => "belljar",
             Contestant::Live => "belljar open",
+            Contestant::Warm => "belljar serve",
             Contestant::Gvisor => "belljar gvisor",
             Contestant::Container => "belljar container",
             Contestant::Bubblewrap => "bubblewrap",
@@ -73,7 +76,7 @@ impl Contestant {
     pub fn version(self) -> Option<String> {
         let program = match self {
             Contestant::Bare => return Some(String::new()),
-            Contestant::Belljar | Contestant::Live => belljar(),
+            Contestant::Belljar | Contestant::Live | Contestant::Warm => belljar(),
             Contestant::Gvisor => return runsc_version(),
             Contestant::Container => {
                 std::env::var_os(crate::engine::VARIABLE)?;
@@ -110,6 +113,12 @@ impl Contestant {
             Contestant::Live => {
                 let mut command = Command::new("/bin/bash");
                 command.args(["-c", include_str!("live.sh"), "bash"]).arg(belljar()).arg(workspace).arg(result);
+                command.args(flags).arg("--");
+                command
+            }
+            Contestant::Warm => {
+                let mut command = Command::new("/usr/bin/python3");
+                command.args(["-c", include_str!("warm.py")]).arg(belljar()).arg(workspace).arg(result);
                 command.args(flags).arg("--");
                 command
             }

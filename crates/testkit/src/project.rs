@@ -195,8 +195,14 @@ pub fn exec_words(which: &str, deeds: &[Deed], wait: bool) -> Vec<String> {
 
 fn fresh(around: &Path) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    around.join(format!("belljar-project-{}-{number}", std::process::id()))
+    // One that was killed long ago had the same number, and may have left something.
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = around.join(format!("belljar-project-{}-{number}", std::process::id()));
+        if path.symlink_metadata().is_err() {
+            return path;
+        }
+    }
 }
 
 impl std::fmt::Debug for Said {

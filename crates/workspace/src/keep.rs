@@ -17,6 +17,7 @@ use crate::{artifacts, base, blobs};
 
 /// What people and programs are told of a sandbox.
 pub fn told(store: &Store, record: &Record, running: bool) -> KeptSandbox {
+    let known = told_at_once(store, record, running);
     let mut disk = 0;
     let mut trouble = None;
     for layer in record.needed().collect::<BTreeSet<_>>() {
@@ -25,10 +26,17 @@ pub fn told(store: &Store, record: &Record, running: bool) -> KeptSandbox {
             Err(error) => trouble = Some(error.to_string()),
         }
     }
+    KeptSandbox { disk, trouble, ..known }
+}
+
+/// Without how much it takes on disk: to find that out, all of it is looked at.
+pub fn told_at_once(store: &Store, record: &Record, running: bool) -> KeptSandbox {
     KeptSandbox {
         id: record.id.clone(),
         name: record.name.clone(),
         running,
+        // What can't be asked is not open to anybody.
+        open: running && crate::visitors::call_on(store, &record.id).is_ok_and(|host| host.is_some()),
         created: record.created / 1000,
         used: record.used / 1000,
         command: record.command.clone(),
@@ -38,9 +46,9 @@ pub fn told(store: &Store, record: &Record, running: bool) -> KeptSandbox {
             .iter()
             .map(|snapshot| model::Snapshot { name: snapshot.name.clone(), created: snapshot.created / 1000 })
             .collect(),
-        disk,
+        disk: 0,
         made: record.made,
-        trouble,
+        trouble: None,
     }
 }
 

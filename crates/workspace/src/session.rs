@@ -48,14 +48,33 @@ pub struct Wish<'a> {
 impl Session {
     /// Layers for one run.
     pub fn begin(store: &Store, wish: &Wish<'_>, watch: &dyn Watch) -> Result<Session> {
+        let session = Session::make_ready(store, wish, watch)?;
+        session.claim()?;
+        Ok(session)
+    }
+
+    /// The same before anybody asks for it: it is nobody's, and not listed, until `come_true`.
+    pub fn make_ready(store: &Store, wish: &Wish<'_>, watch: &dyn Watch) -> Result<Session> {
         let mut record = new_record(store, wish)?;
         let layer = make_layer(store, &record, watch)?;
         let (moment, begun) = moment(store, &record, &layer)?;
         record.moment = Some(moment);
         record.boot = Some(boot());
-        let session = Session { store: store.clone(), record, layer, known: false, begun };
-        session.claim()?;
-        Ok(session)
+        Ok(Session { store: store.clone(), record, layer, known: false, begun })
+    }
+
+    /// Somebody asked for it: it begins now, with the folders as they are now.
+    pub fn come_true(&mut self) -> Result<()> {
+        let (moment, begun) = moment(&self.store, &self.record, &self.layer)?;
+        self.record.moment = Some(moment);
+        let now = now();
+        (self.record.created, self.record.used) = (now, now);
+        self.claim()?;
+        // As whoever builds the sandbox waits, where that comes after.
+        if begun > 0 {
+            sys::clock::await_tick(begun);
+        }
+        Ok(())
     }
 
     /// The layers of a kept sandbox.
@@ -117,10 +136,19 @@ impl Session {
         self.store.remove_layer(self.record.top())
     }
 
+    /// Of a run that changed nothing, the layer: it is listed no more, and only has to be removed.
+    pub fn forget_if_untouched(&self) -> Result<Option<String>> {
+        if self.known || !is_untouched(&self.store, &self.record)? {
+            return Ok(None);
+        }
+        self.store.unclaim(self.record.top())?;
+        Ok(Some(self.record.top().to_owned()))
+    }
+
     /// Looks at what the run changed. A sandbox of a run that changed nothing is gone after this.
     pub fn finish(mut self, watch: &dyn Watch) -> Result<Option<Leftover>> {
-        if !self.known && is_untouched(&self.store, &self.record)? {
-            self.store.remove_layer(self.record.top())?;
+        if let Some(layer) = self.forget_if_untouched()? {
+            self.store.remove_layer(&layer)?;
             return Ok(None);
         }
         let mut state = self.store.state()?;

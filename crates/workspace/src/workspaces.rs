@@ -1,5 +1,6 @@
 //! What the engine asks of this room, and nothing else: each call opens what it needs, and leaves nothing open.
 
+use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -26,6 +27,8 @@ pub type Run = Session;
 pub struct Workspaces {
     folder: Option<PathBuf>,
     watch: Box<dyn Watch>,
+    /// Layers that nobody needs, where they are left for later.
+    later: RefCell<Option<Vec<String>>>,
 }
 
 /// Where a tenant's state lies, once that was said.
@@ -58,11 +61,12 @@ pub enum Means {
 impl Workspaces {
     /// In the user's folder for state.
     pub fn of_the_user(watch: Box<dyn Watch>) -> Workspaces {
-        Workspaces { folder: Store::of_the_user().map(|store| store.folder().to_owned()), watch }
+        let folder = Store::of_the_user().map(|store| store.folder().to_owned());
+        Workspaces { folder, watch, later: RefCell::default() }
     }
 
     pub fn at(folder: PathBuf, watch: Box<dyn Watch>) -> Workspaces {
-        Workspaces { folder: Some(folder), watch }
+        Workspaces { folder: Some(folder), watch, later: RefCell::default() }
     }
 
     pub fn watch(&self) -> &dyn Watch {
@@ -122,6 +126,35 @@ impl Workspaces {
         let store = self.store()?;
         let copied = self.copies(&store, places, means);
         Ok(Session::begin(&store, &Wish { places, request, from, copied }, self.watch())?)
+    }
+
+    /// The same for a run that is yet to be asked for: see `Run::come_true`.
+    pub fn make_ready(&self, places: &[&Place], request: &Request, from: &Path) -> std::result::Result<Run, Trouble> {
+        let store = self.store()?;
+        let copied = self.copies(&store, places, Means::Best);
+        Ok(Session::make_ready(&store, &Wish { places, request, from, copied }, self.watch())?)
+    }
+
+    /// Looks at what a run changed; see `Run::finish`.
+    pub fn finish(&self, run: Run) -> std::result::Result<Option<model::Leftover>, Trouble> {
+        if let Some(later) = &mut *self.later.borrow_mut()
+            && let Some(layer) = run.forget_if_untouched()?
+        {
+            later.push(layer);
+            return Ok(None);
+        }
+        Ok(run.finish(self.watch())?)
+    }
+
+    /// From here on, what only has to be removed is left to `tidy`: somebody waits for an answer.
+    pub fn leave_for_later(&self) {
+        self.later.borrow_mut().get_or_insert_default();
+    }
+
+    pub fn tidy(&self) -> std::result::Result<(), Trouble> {
+        let layers = self.later.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default();
+        let store = self.store()?;
+        Ok(layers.iter().try_for_each(|layer| store.remove_layer(layer))?)
     }
 
     /// Where layers would be, for whoever only wants to know.
@@ -187,6 +220,13 @@ impl Workspaces {
         let (store, mut state) = self.open()?;
         let (record, running) = store.find(&mut state, which)?;
         Ok(keep::told(&store, &record, running))
+    }
+
+    /// The same at once: how much it takes on disk is not looked at.
+    pub fn identify(&self, which: &str) -> std::result::Result<KeptSandbox, Trouble> {
+        let (store, mut state) = self.open()?;
+        let (record, running) = store.find(&mut state, which)?;
+        Ok(keep::told_at_once(&store, &record, running))
     }
 
     /// A sandbox that may run meanwhile; its changes as they are now.

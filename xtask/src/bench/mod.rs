@@ -5,6 +5,7 @@
 //! `bench ledger` measures the record: what it costs a run, writing, searching, verifying.
 //! `bench egress` measures the way out beside other people's proxies.
 //! `bench backends` measures each kind of isolation beside what it is made of.
+//! `bench service` measures runs that are asked for over HTTP beside the same programs without a sandbox.
 //! They measure and report; a threshold that is not met is said, not failed.
 
 pub mod backends;
@@ -18,6 +19,7 @@ pub mod policy;
 mod runners;
 mod samples;
 pub mod scan;
+pub mod service;
 mod start;
 mod step_table;
 mod throughput;

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use guest::usher;
 use guest::wire::{RECORD, Report, Stage};
@@ -22,12 +23,22 @@ pub struct Behind {
     ended: Option<Ended>,
     trouble: Option<Report>,
     heard: Vec<u8>,
+    /// Time that it took, the user's and the system's, where somebody says so.
+    pub used: [Duration; 2],
+    /// Nobody else would hear of its end.
+    only_witness: bool,
 }
 
 impl Behind {
     pub fn new(ends: Option<(OwnedFd, OwnedFd)>) -> Behind {
         let (report, tell) = ends.unzip();
         Behind { report, tell, ..Behind::default() }
+    }
+
+    /// Where whoever reports is the only one that knows of the end.
+    pub fn ends_with_its_report(mut self) -> Behind {
+        self.only_witness = true;
+        self
     }
 
     /// Somebody carries.
@@ -57,7 +68,7 @@ impl Behind {
         match rustix::io::read(report, &mut bytes) {
             Ok(0) => {
                 self.report = None;
-                return Ok(false);
+                return Ok(self.only_witness);
             }
             Ok(count) => self.heard.extend_from_slice(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
@@ -68,6 +79,9 @@ impl Behind {
             self.heard = rest.to_vec();
             match said {
                 Some(Report::Proven { .. }) if !self.ready => self.ready = true,
+                Some(Report::Done { step: which @ 0..=1, nanoseconds }) if self.only_witness => {
+                    self.used[which as usize] = Duration::from_nanos(nanoseconds);
+                }
                 Some(Report::Ended { status }) if self.ready => {
                     self.ended = Some(Ended::from_status(status));
                     return Ok(true);

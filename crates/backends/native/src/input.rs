@@ -20,8 +20,12 @@ pub struct Input {
     /// Ours, until all has been passed on or nobody reads any more.
     to: Option<OwnedFd>,
     waiting: Vec<u8>,
+    /// Of that, how much it has.
+    taken: usize,
     /// The payload's end again, to know at the end what it has not read.
     unread: Option<OwnedFd>,
+    /// After that comes what the caller's input has.
+    more: bool,
 }
 
 /// Whether a descriptor is that of a plain file.
@@ -33,12 +37,20 @@ impl Input {
     /// `begin`: was read already, and comes before the rest.
     pub fn prepare(terminal: bool, begin: Vec<u8>) -> io::Result<Input> {
         if terminal || begin.is_empty() && !is_file(rustix::stdio::stdin()) {
-            return Ok(Input { child: None, to: None, waiting: begin, unread: None });
+            return Ok(Input { child: None, to: None, waiting: begin, taken: 0, unread: None, more: true });
         }
         let (child, to) = pipe_with(PipeFlags::CLOEXEC)?;
         // Only our end: a payload that does not read must not stop us.
         rustix::io::ioctl_fionbio(&to, true)?;
-        Ok(Input { child: Some(child), to: Some(to), waiting: begin, unread: None })
+        Ok(Input { child: Some(child), to: Some(to), waiting: begin, taken: 0, unread: None, more: true })
+    }
+
+    /// This and nothing else: the caller's own input is not for it.
+    pub fn only(begin: Vec<u8>) -> io::Result<Input> {
+        let (child, to) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&to, true)?;
+        let to = (!begin.is_empty()).then_some(to);
+        Ok(Input { child: Some(child), to, waiting: begin, taken: 0, unread: None, more: false })
     }
 
     /// As for output.
@@ -68,10 +80,10 @@ impl Input {
     /// Puts back what the payload did not read, where that can be done: whoever shares the file goes on from there.
     pub fn give_back(&self) {
         let Some(pipe) = &self.unread else { return };
-        if !is_file(rustix::stdio::stdin()) {
+        if !self.more || !is_file(rustix::stdio::stdin()) {
             return;
         }
-        let left = rustix::io::ioctl_fionread(pipe).unwrap_or_default() + self.waiting.len() as u64;
+        let left = rustix::io::ioctl_fionread(pipe).unwrap_or_default() + (self.waiting.len() - self.taken) as u64;
         let back = i64::try_from(left).unwrap_or_default();
         // A file that can't be moved in is one that nobody goes on with.
         rustix::fs::seek(rustix::stdio::stdin(), rustix::fs::SeekFrom::Current(-back)).unwrap_or_default();
@@ -104,9 +116,16 @@ impl Input {
                 Err(error) => return Err(error.into()),
             }
         }
-        match rustix::io::write(to, &self.waiting) {
+        match rustix::io::write(to, &self.waiting[self.taken..]) {
             Ok(written) => {
-                self.waiting.drain(..written);
+                self.taken += written;
+                if self.taken >= self.waiting.len() {
+                    self.waiting.clear();
+                    self.taken = 0;
+                    if !self.more {
+                        self.to = None;
+                    }
+                }
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             // Nobody reads any more, which is the payload's right.

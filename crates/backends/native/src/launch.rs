@@ -53,6 +53,12 @@ pub struct Raised {
     pub behind: Option<(OwnedFd, OwnedFd)>,
     /// Who the payload is on the host, where that is not who we are.
     pub owner: Option<(u32, u32)>,
+    /// Namespaces and rules, as `wire::OFFERED` names them, for who comes in later.
+    pub offered: Vec<OwnedFd>,
+    /// Somebody is to come in.
+    pub offers: bool,
+    /// And did: their number, as we see it.
+    pub guest: Option<i32>,
 }
 
 /// How long each part took, where somebody wants to know.
@@ -82,6 +88,8 @@ pub enum Starts<'a> {
     Carrier(&'a Carrier, Ties),
     /// The first process stays, and waits for orders.
     Nothing,
+    /// Code of ours, which works on files.
+    Files(Box<guest::files::Operation>),
 }
 
 pub fn launch(
@@ -110,22 +118,29 @@ pub fn launch(
         };
         // What is started later has its own.
         let straight = powers.command.terminal || matches!(starts, Starts::Nothing);
-        let pumps = Pumps::prepare(powers.limits.output, straight, output, error, apart);
+        // What is told of files has a measure of its own: cut, it would be worth nothing.
+        let limit = powers.limits.output.filter(|_| !matches!(starts, Starts::Files(_)));
+        let pumps = Pumps::prepare(limit, straight, output, error, apart);
         let pumps = pumps.map_err(cannot("make pipes"))?;
-        let input = Input::prepare(straight, input).map_err(cannot("make pipes"))?;
-        let (payload, ties) = match starts {
-            Starts::Nothing => (Ok(None), None),
-            Starts::Command => (payload(powers).map(Some), None),
+        let input = match starts {
+            Starts::Files(_) => Input::only(input),
+            _ => Input::prepare(straight, input),
+        };
+        let input = input.map_err(cannot("make pipes"))?;
+        let (payload, files, ties) = match starts {
+            Starts::Nothing => (Ok(None), None, None),
+            Starts::Files(operation) => (Ok(None), Some(*operation), None),
+            Starts::Command => (payload(powers).map(Some), None, None),
             Starts::Carrier(carrier, ties) => {
-                (carrier_as_payload(carrier, &ties, powers.command.terminal).map(Some), Some(ties))
+                (carrier_as_payload(carrier, &ties, powers.command.terminal).map(Some), None, Some(ties))
             }
         };
         let payload = payload.map_err(cannot("pass on the command"))?;
         let mask = signals::block_all().map_err(cannot("block signals"))?;
         let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
-        Ok((pumps, terminal, witness, outside, input, payload, ties, mask, signals))
+        Ok((pumps, terminal, witness, outside, input, (payload, files), ties, mask, signals))
     };
-    let (pumps, screen, witness, outside, input, payload, ties, mask, signals) = match ends() {
+    let (pumps, screen, witness, outside, input, (payload, files), ties, mask, signals) = match ends() {
         Ok(ends) => ends,
         Err(failed) => return Err(undo(group, failed)),
     };
@@ -148,7 +163,7 @@ pub fn launch(
     }
     let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
     // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
-    let mut orders = ManuallyDrop::new(Orders { steps, trials, payload, handed: handed.wire, mask, trace });
+    let mut orders = ManuallyDrop::new(Orders { steps, trials, payload, files, handed: handed.wire, mask, trace });
     let trees = ManuallyDrop::new(trees);
     let sweep = !namespaces.pid;
     if sweep && let Err(error) = process::adopt_orphans() {
@@ -190,6 +205,9 @@ pub fn launch(
         proven: walls,
         behind,
         owner,
+        offered: Vec::new(),
+        offers: false,
+        guest: None,
     };
     let armed = maps.map_or(Ok(()), |maps| be_the_parent(&mut raised, maps, &trees, alone)).and_then(|()| {
         if early {
@@ -303,7 +321,7 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
             Ok(Some((Report::Failed { step, errno }, _))) => {
                 return Err(step_failed(steps.get(step as usize), errno));
             }
-            Ok(Some((Report::Armed { filtered, terminal, doors }, descriptors))) => {
+            Ok(Some((Report::Armed { filtered, terminal, offers, doors }, descriptors))) => {
                 let mut descriptors = descriptors.into_iter();
                 raised.listener = if filtered { descriptors.next() } else { None };
                 raised.terminal = if terminal { descriptors.next() } else { None };
@@ -311,7 +329,11 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
                 if raised.listener.is_none() || terminal != raised.terminal.is_some() {
                     return Err(of(Wall::SystemCalls, "the call filter's listener did not arrive".to_owned()));
                 }
-                let opened: Vec<OwnedFd> = descriptors.collect();
+                let mut opened: Vec<OwnedFd> = descriptors.collect();
+                if offers {
+                    raised.offers = true;
+                    raised.offered = opened.split_off((doors as usize).min(opened.len()));
+                }
                 if opened.len() != doors as usize {
                     return Err(of(Wall::Network, "some doors to the network did not arrive".to_owned()));
                 }
@@ -413,7 +435,7 @@ fn await_proof(raised: &mut Raised, trials: &[Trial]) -> Result<(), SetupFailure
 
 impl Raised {
     /// Ends whatever has begun and removes it.
-    fn abandon(self, failed: SetupFailure) -> SetupFailure {
+    pub fn abandon(self, failed: SetupFailure) -> SetupFailure {
         let Raised { pid, handle, group, .. } = self;
         let ended = process::signal(handle.as_fd(), 9).and_then(|()| process::wait(pid, false).map(drop));
         match ended {
@@ -532,6 +554,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         | Step::ChangeRoot => Wall::Files,
         Step::Hostname(_) => Wall::Hostname,
         Step::BeginNetwork | Step::JoinNetwork | Step::OpenDoors { .. } | Step::AwaitHanded => Wall::Network,
+        Step::Offer => Wall::Processes,
         Step::NewSession | Step::OwnTerminal => Wall::Terminal,
         Step::NewKeyring | Step::ForbidInspection => Wall::Inheritance,
         Step::DropCapabilities { .. } | Step::ForbidNewPrivileges => Wall::Privileges,

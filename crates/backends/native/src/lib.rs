@@ -8,6 +8,7 @@ mod calls;
 pub mod carrier;
 mod denials;
 mod diagnose;
+mod files;
 #[cfg(test)]
 mod gated;
 #[cfg(test)]
@@ -24,13 +25,14 @@ mod programs;
 mod supervise;
 mod terminal;
 mod trust;
+pub mod warm;
 
 use std::cell::OnceCell;
 use std::os::fd::OwnedFd;
 
 use model::{
-    Backend, BackendReport, Enforcement, Grant, GroundKind, Handed, Network, Plan, Sandbox, SetupFailure, Stack,
-    Streams, Strength, Wall,
+    Backend, BackendReport, Blank, Enforcement, FileWork, Grant, GroundKind, Handed, Network, Plan, Sandbox,
+    SetupFailure, Stack, Streams, Strength, Trouble, Wall, Zygote,
 };
 
 pub use supervise::{Supervised, Warm};
@@ -51,6 +53,7 @@ pub mod closed_list {
 pub mod hostile {
     pub use crate::calls::{Options, answer, describe, rules};
     pub use crate::denials::{Denials, program_name};
+    pub use crate::files::Decoded;
     pub use crate::measure::records;
 }
 
@@ -141,7 +144,7 @@ impl Native {
         let starts = Starts::Carrier(carrier, ties);
         let raised = launch::launch(blueprint, powers, self.host(), (streams, handed), trace, starts)?;
         let (grant, stacks) = (grant.clone(), stacks.to_vec());
-        Ok(Supervised { raised, grant, stacks, enforcement, backend: carrier.backend, desk: None })
+        Ok(Supervised { raised, grant, stacks, enforcement, backend: carrier.backend, desk: None, time: None })
     }
 }
 
@@ -216,6 +219,7 @@ impl Backend for Native {
             enforcement: self.assess(grant),
             backend: self.name(),
             desk: None,
+            time: None,
         }))
     }
 
@@ -247,11 +251,50 @@ impl Backend for Native {
             enforcement: self.assess(grant),
             backend: self.name(),
             desk: Some(desk),
+            time: None,
         }))
     }
 
     fn visit(&self, grant: &Grant, streams: Streams, host: OwnedFd) -> Result<Box<dyn Sandbox>, SetupFailure> {
-        Ok(Box::new(live::visit::begin(host, grant, self.assess(grant), streams)?))
+        Ok(Box::new(live::visit::begin(host, grant, self.assess(grant), streams, live::visit::Starts::Command)?))
+    }
+
+    fn pause(&self, host: &OwnedFd, pause: bool) -> Option<Result<(), Trouble>> {
+        Some(live::visit::wish(host, pause))
+    }
+
+    fn work_on_files(
+        &self,
+        grant: &Grant,
+        stacks: &[Stack],
+        mut streams: Streams,
+        work: FileWork,
+        host: Option<OwnedFd>,
+    ) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        let time = files::time_for(&work.operation);
+        let operation = files::lowered(&work)?;
+        files::listen(&mut streams, work);
+        if let Some(host) = host {
+            let starts = live::visit::Starts::Files(Box::new(operation), time);
+            return Ok(Box::new(live::visit::begin(host, grant, self.assess(grant), streams, starts)?));
+        }
+        let (trust, handed) = trust_for(grant, &mut streams)?;
+        let blueprint = self.blueprint(grant, stacks, trust)?;
+        let starts = Starts::Files(Box::new(operation));
+        let raised = launch::launch(blueprint, grant.powers(), self.host(), (streams, handed), false, starts)?;
+        Ok(Box::new(Supervised {
+            raised,
+            grant: grant.clone(),
+            stacks: stacks.to_vec(),
+            enforcement: self.assess(grant),
+            backend: self.name(),
+            desk: None,
+            time: time.or(Some(files::LONGEST)),
+        }))
+    }
+
+    fn blank(&self, grant: &Grant, stacks: &[Stack], zygote: &Zygote) -> Result<Box<dyn Blank>, SetupFailure> {
+        warm::blank(self, grant, stacks, zygote)
     }
 
     fn diagnose(&self) -> BackendReport {

@@ -72,6 +72,17 @@ impl Programs {
         Programs { ours: VecDeque::new(), starter, ..Programs::new(witness, Vec::new(), proven, false) }
     }
 
+    /// Of a sandbox in which somebody is already who becomes `words` without the kernel being asked.
+    pub fn of_a_copy(witness: Option<Box<dyn Witness>>, proven: &[Wall], words: Vec<String>, parent: i32) -> Programs {
+        let mut cut = false;
+        let arguments: Vec<String> = words.into_iter().map(|word| shortened(word, &mut cut)).collect();
+        let program = arguments.first().cloned().unwrap_or_default();
+        let (at, process, parent) = (SystemTime::now(), parent, None);
+        let first = Attempt { started: Started { at, process, parent, program, arguments, cut }, instead_of: None };
+        let programs = Programs::new(witness, Vec::new(), proven, false);
+        Programs { ours: VecDeque::new(), seen: 1, waiting: vec![first], since: Some(Instant::now()), ..programs }
+    }
+
     /// These words are those of the next that the first process starts.
     pub fn expect(&mut self, words: Vec<String>) {
         self.ours.push_back(words);

@@ -2,14 +2,14 @@
 //! signals and output on, and leaves nothing behind.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use guest::live::{self, Said};
 use guest::wire::{self, Report, Stage};
 use model::{
     Enforcement, Exit, Finished, Goes, Grant, Inspected, Outcome, Overrun, Sample, SetupFailure, Stack, StartFailure,
-    Timing, Usage, Wall,
+    Timing, Usage, Wall, Witness,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -19,9 +19,11 @@ use sys::{seccomp, signals};
 use crate::behind::Behind;
 use crate::denials::Denials;
 use crate::groups::Group;
+use crate::input::Input;
 use crate::launch::Raised;
-use crate::live::desk::{Counts, Desk};
+use crate::live::desk::{Counts, Desk, Wish};
 use crate::measure::{Measure, records};
+use crate::output::Pumps;
 use crate::programs::Programs;
 use crate::terminal::Terminal;
 
@@ -33,6 +35,8 @@ pub struct Supervised {
     pub backend: &'static str,
     /// Where visitors come, if it stays.
     pub desk: Option<Desk>,
+    /// How long it may take, where that is not up to the grant.
+    pub time: Option<Duration>,
 }
 
 /// How long somebody who was asked to end may take.
@@ -40,9 +44,18 @@ const GRACE: Duration = Duration::from_secs(5);
 /// This many interrupts within a second mean it.
 const INSISTENCE: u32 = 3;
 
+impl model::Sandbox for Warm {
+    fn supervise(self: Box<Self>) -> Outcome {
+        self.to_the_end()
+    }
+}
+
 impl model::Sandbox for Supervised {
     fn supervise(self: Box<Self>) -> Outcome {
-        let watch = Watch::new(self.raised, &self.grant, &self.stacks, self.desk);
+        let mut watch = Watch::new(self.raised, &self.grant, &self.stacks, self.desk);
+        if let Some(time) = self.time {
+            watch.deadline = Some(watch.raised.started + time);
+        }
         Warm { watch, grant: self.grant, enforcement: self.enforcement, backend: self.backend }.to_the_end()
     }
 }
@@ -91,9 +104,28 @@ impl Warm {
         self.grant = grant;
     }
 
+    /// The same for somebody who was told what to run, and what to say it to, only now.
+    pub(crate) fn begin_told(&mut self, grant: Grant, pumps: Pumps, input: Input, witness: Option<Box<dyn Witness>>) {
+        self.watch.raised.pumps = pumps;
+        self.watch.raised.input = input;
+        let words = grant.powers().command.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let proven = std::mem::take(&mut self.watch.raised.proven);
+        self.watch.programs = Programs::of_a_copy(witness, &proven, words, self.watch.raised.pid);
+        self.watch.raised.proven = proven;
+        self.watch.measure.restart();
+        self.begin(grant);
+    }
+
+    /// Ended now, whatever it does.
+    pub(crate) fn at_once(mut self) -> Outcome {
+        self.watch.deadline = Some(Instant::now());
+        self.to_the_end()
+    }
+
     pub fn to_the_end(self) -> Outcome {
         let Warm { mut watch, grant, enforcement, backend } = self;
         let watched = watch.until(Until::End);
+        let watched = watched.and(watch.thaw());
         if let Some(desk) = &watch.desk {
             // It ends with its first process, and that one may be whom the kernel ended.
             let killed = watch.raised.group.as_ref().is_some_and(|group| group.out_of_memory_kills() > 0);
@@ -179,8 +211,8 @@ impl Warm {
             overrun: overrun.or(out_of_memory.then_some(Overrun::Memory)),
             usage: Usage {
                 wall_time: elapsed,
-                user_time: used.user,
-                system_time: used.system,
+                user_time: used.user + behind.used[0],
+                system_time: used.system + behind.used[1],
                 peak_memory: memory.unwrap_or(used.peak_resident),
                 out_of_memory_kills: kills,
             },
@@ -260,6 +292,8 @@ struct Watch {
     start_failure: Option<(Stage, i32)>,
     behind: Behind,
     desk: Option<Desk>,
+    /// Since when everything in it stands still.
+    asleep: Option<Instant>,
     overrun: Option<Overrun>,
     /// Nobody takes what goes out any more. Nothing opens by that: the sockets that it leads to are gone as well.
     shut: bool,
@@ -274,15 +308,22 @@ impl Watch {
             // Only for speed: older kernels answer no, and nothing changes.
             seccomp::prefer_same_cpu(listener.as_fd());
         }
+        let mut measure = Measure::new(raised.pid, grant, stacks, raised.group.is_some());
+        if let Some(guest) = raised.guest {
+            measure.invite(guest);
+        }
         Watch {
             deadline: limits.wall_time.map(|time| raised.started + time),
-            measure: Measure::new(raised.pid, grant, stacks, raised.group.is_some()),
+            measure,
             programs: match desk {
                 Some(_) => Programs::of_a_host(raised.witness.take(), &raised.proven, raised.pid),
                 None => Programs::new(raised.witness.take(), words, &raised.proven, raised.behind.is_some()),
             },
             desk,
-            behind: Behind::new(raised.behind.take()),
+            behind: match raised.offers {
+                true => Behind::new(raised.behind.take()).ends_with_its_report(),
+                false => Behind::new(raised.behind.take()),
+            },
             raised,
             denials: Denials::default(),
             terminal: None,
@@ -290,6 +331,7 @@ impl Watch {
             interrupts: (0, Instant::now()),
             ended: None,
             start_failure: None,
+            asleep: None,
             overrun: None,
             shut: false,
         }
@@ -345,6 +387,9 @@ impl Watch {
                 let counts = Counts { refused: self.denials.count(), killed };
                 let coming = desk.serve(self.raised.wire.as_fd(), counts)?;
                 coming.into_iter().for_each(|one| self.programs.expect(one.words));
+                for (who, wish) in desk.wishes() {
+                    self.grant_a_wish(&who, wish)?;
+                }
             }
             if ready.behind && self.behind.hear(&mut self.start_failure)? {
                 return Ok(());
@@ -358,6 +403,49 @@ impl Watch {
         }
     }
 
+    /// Stands still or goes on, and says how that went. Time does not run meanwhile.
+    fn grant_a_wish(&mut self, who: &OwnedFd, wish: Wish) -> io::Result<()> {
+        let Some(desk) = &mut self.desk else { return Ok(()) };
+        let done = match (wish, &mut self.raised.group) {
+            (_, None) => Err(io::Error::other("there are no control groups for it here")),
+            (Wish::Pause, Some(_)) if desk.is_asleep() => Ok(()),
+            (Wish::Pause, Some(group)) => group.freeze(),
+            (Wish::Resume, Some(group)) => group.thaw(),
+        };
+        let said = match &done {
+            Ok(()) => "done".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if done.is_ok() && desk.is_asleep() != (wish == Wish::Pause) {
+            desk.falls_asleep(wish == Wish::Pause);
+            match wish {
+                Wish::Pause => self.asleep = Some(Instant::now()),
+                Wish::Resume => self.wake_up(),
+            }
+        }
+        match sys::descriptors::send(who.as_fd(), said.as_bytes(), &[]) {
+            // Whoever asked may be gone; what they asked for is done.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn wake_up(&mut self) {
+        let stood = self.asleep.take().map_or(Duration::ZERO, |since| since.elapsed());
+        self.deadline = self.deadline.map(|deadline| deadline + stood);
+    }
+
+    /// Whoever is to end must be able to.
+    fn thaw(&mut self) -> io::Result<()> {
+        if self.asleep.is_none() {
+            return Ok(());
+        }
+        self.wake_up();
+        if let Some(desk) = &mut self.desk {
+            desk.falls_asleep(false);
+        }
+        self.raised.group.as_ref().map_or(Ok(()), Group::thaw)
+    }
+
     /// What was said before the carrier ended, and not heard yet.
     fn hear_the_last(&mut self) -> io::Result<()> {
         self.behind.hear(&mut self.start_failure).map(drop)
@@ -366,7 +454,7 @@ impl Watch {
     /// Which limit is over, if any.
     fn overrun_at(&mut self, now: Instant) -> io::Result<Option<Overrun>> {
         let past = |moment: Option<Instant>| moment.is_some_and(|moment| now >= moment);
-        if past(self.deadline) {
+        if self.asleep.is_none() && past(self.deadline) {
             return Ok(Some(Overrun::WallTime));
         }
         if past(self.grace) {
@@ -415,10 +503,9 @@ impl Watch {
             .collect();
 
         let screen = self.terminal.as_ref().and_then(Terminal::next);
-        let next = [self.deadline, self.grace, Some(self.measure.next()), self.programs.next(), screen]
-            .into_iter()
-            .flatten()
-            .min();
+        let deadline = self.deadline.filter(|_| self.asleep.is_none());
+        let next =
+            [deadline, self.grace, Some(self.measure.next()), self.programs.next(), screen].into_iter().flatten().min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -475,7 +562,10 @@ impl Watch {
         let now = Instant::now();
         match signal {
             SIGCHLD | SIGPIPE => return Ok(()),
-            SIGTERM | SIGHUP | SIGQUIT => self.grace = self.grace.or(Some(now + GRACE)),
+            SIGTERM | SIGHUP | SIGQUIT => {
+                self.thaw()?;
+                self.grace = self.grace.or(Some(now + GRACE));
+            }
             SIGINT => {
                 let (count, since) = self.interrupts;
                 self.interrupts = if now - since < Duration::from_secs(1) { (count + 1, since) } else { (1, now) };

@@ -1,4 +1,4 @@
-//! The binary that serves: the same parts as `belljar`, behind the HTTP API.
+//! The binary that serves: the same parts as `belljar`, behind the HTTP API and MCP.
 
 #[path = "../parts.rs"]
 mod parts;
@@ -18,10 +18,19 @@ fn main() -> ExitCode {
     if std::env::args_os().next().is_some_and(|name| name == guest::usher::NAME) {
         return guest::usher::begin();
     }
-    ExitCode::from(http::answer(std::env::args_os(), env!("CARGO_PKG_VERSION"), make))
+    let words: Vec<_> = std::env::args_os().collect();
+    let version = env!("CARGO_PKG_VERSION");
+    ExitCode::from(match mcp::is_meant(&words) {
+        true => mcp::answer(words, version, make, warm),
+        false => http::answer(words, version, make, warm),
+    })
 }
 
 /// Nobody sits here: who is asked answers elsewhere.
 fn make(state: Option<PathBuf>, watch: Box<dyn Watch>) -> Box<dyn Service> {
     Box::new(Engine::new(parts::parts(state, watch, None)))
+}
+
+fn warm(interpreter: &service::Interpreter, door: std::os::fd::OwnedFd) -> std::process::Command {
+    native::warm::zygote(&interpreter.program, &interpreter.preload, door)
 }

@@ -60,6 +60,15 @@ pub struct Terms {
     pub always: bool,
 }
 
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// To go on with it at once.
+    Now,
+    /// To be allowed it: a yes for once is kept for a while, and is worth the same question once.
+    Later,
+}
+
 /// Where questions are parked and answers kept.
 #[derive(Clone, Debug)]
 pub struct Approvals {
@@ -119,6 +128,18 @@ impl Approvals {
         person: Option<&dyn Person>,
         watch: &dyn Watch,
     ) -> Result<Approval, Refusal> {
+        self.ask_for(When::Now, question, terms, person, watch)
+    }
+
+    /// The same; `when` says what a yes for once is worth.
+    pub fn ask_for(
+        &self,
+        when: When,
+        question: &Question,
+        terms: &Terms,
+        person: Option<&dyn Person>,
+        watch: &dyn Watch,
+    ) -> Result<Approval, Refusal> {
         let refuse = |message: String, hint: &str| wait::refusal(question, message, hint, model::Retry::AfterApproval);
         // A question is only about what asks: were something denied in it, or nothing asked, no yes would be one to it.
         if question.reasons.is_empty() || question.reasons.iter().any(|reason| reason.ruling != Ruling::Ask) {
@@ -166,6 +187,12 @@ impl Approvals {
             let by = format!("{}, earlier in this session", users.name(by));
             return Ok(Approval { digest: question.digest.clone(), by });
         }
+        if when == When::Now
+            && let Some(by) = session::spent(&folder, self.session.as_deref(), &digest, &approvers)
+        {
+            let by = format!("{}, who was asked first", users.name(by));
+            return Ok(Approval { digest: question.digest.clone(), by });
+        }
         let parking = Parking {
             question,
             digest,
@@ -174,6 +201,7 @@ impl Approvals {
             offers,
             timeout: terms.timeout,
             standing: standing::entries(question, &users.name(us)),
+            when,
         };
         let person = person.filter(|_| approvers.contains(us));
         let heard = wait::until_answered(&folder, &parking, &approvers, person, watch)?;

@@ -8,6 +8,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::When;
 use super::folder::{self, Folder, Opened, unusable};
 
 const VERSION: u32 = 1;
@@ -26,6 +27,7 @@ pub struct Parking<'a> {
     pub timeout: Duration,
     /// What `always` would write down.
     pub standing: Vec<Standing>,
+    pub when: When,
 }
 
 /// The file, as it is read by whoever answers.

@@ -8,6 +8,9 @@ use super::answer::{self, Expected};
 use super::folder::Folder;
 use super::users::Approvers;
 
+/// Seconds in which a yes that was asked for first is used, or is none.
+const FOR_ONCE: i64 = 600;
+
 /// The session we are in. Nothing if its leader has ended or can't be seen from here: nothing would tell its end.
 pub fn current() -> Option<String> {
     // Not by getsid: of a leader outside of our process namespace it says 0, which rustix takes for a process.
@@ -26,6 +29,28 @@ pub fn answered(folder: &Folder, session: Option<&str>, digest: &str, approvers:
     let expected = Expected { digest, session: Some(session), question: None };
     let (answer, by) = answer::look(&sessions, &name(session, digest), &expected, approvers).ok()??;
     (answer.decision == Decision::Session).then_some(by)
+}
+
+/// Whether a yes for once was given to the same before, by whom; from now on it is worth nothing more.
+pub fn spent(folder: &Folder, session: Option<&str>, digest: &str, approvers: &Approvers) -> Option<u32> {
+    let session = session?;
+    let sessions = folder.sessions().ok()??;
+    let name = name_for_once(session, digest);
+    let expected = Expected { digest, session: Some(session), question: None };
+    let (answer, by) = answer::look(&sessions, &name, &expected, approvers).ok()??;
+    let given = sessions.stat(&name)?.st_ctime;
+    let now = i64::try_from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs()).ok()?;
+    // Under a name that nobody looks for: of several who come for it at once, one gets it.
+    let own = format!("{session}.taken-{}", super::folder::random::<16>().ok()?);
+    sessions.take(&name, &sessions, &own).ok()?;
+    let gone = sessions.remove(&own);
+    let in_time = (0..=FOR_ONCE).contains(&now.saturating_sub(given));
+    (gone && in_time && answer.decision == Decision::Once).then_some(by)
+}
+
+/// The name of an answer that holds for the same question once.
+pub fn name_for_once(session: &str, digest: &str) -> String {
+    format!("{session}.{digest}.once")
 }
 
 /// The name of an answer that holds for a session.

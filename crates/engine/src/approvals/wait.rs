@@ -13,7 +13,7 @@ use super::answer::{self, Expected};
 use super::folder::{Folder, unusable};
 use super::question::{self, Held, Parking};
 use super::users::{Approvers, Users};
-use super::{session, users};
+use super::{When, session, users};
 
 /// More wrong answers than this are not told one by one.
 const TOLD: usize = 5;
@@ -49,8 +49,10 @@ pub fn until_answered(
             true => String::new(),
             false => format!("--of {} ", Users::read().map_err(trouble)?.name(us)),
         };
-        watch.warn(&format!("waiting {} for {who} to answer: `belljar approve {of}{id}`", in_words(parking.timeout)));
+        let text = format!("waiting {} for {who} to answer: `belljar approve {of}{id}`", in_words(parking.timeout));
+        watch.asks(&id, &text);
     }
+    let _over = Over { watch, id: &id };
     let mut wrong = 0;
     let deadline = deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(u32::MAX.into()));
     loop {
@@ -62,7 +64,7 @@ pub fn until_answered(
         match looked {
             Ok(Some((written, by))) => {
                 let answer = Answer { decision: written.decision, reason: written.reason };
-                consume(folder, &held, &parking.digest, answer.decision).map_err(trouble)?;
+                consume(folder, &held, parking, answer.decision).map_err(trouble)?;
                 end(conversation, Some("answered elsewhere"));
                 return Ok(Heard { answer, by, here: false });
             }
@@ -97,6 +99,18 @@ pub fn until_answered(
     Err(refusal(question, message, hint, Retry::AfterApproval))
 }
 
+/// Whoever was told that somebody is asked is told when nobody is any more, whatever came of it.
+struct Over<'a> {
+    watch: &'a dyn Watch,
+    id: &'a str,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.watch.asked(self.id);
+    }
+}
+
 /// A no for each reason, so that whoever asked knows what to do about it.
 pub fn refusal(question: &Question, message: String, hint: &str, retry: Retry) -> Refusal {
     let denied = question.reasons.iter().map(|reason| reason.denied(retry));
@@ -116,13 +130,17 @@ pub fn denied(question: &Question, by: &str, reason: &str) -> Refusal {
 }
 
 /// So that nothing can be answered with it again: the answer loses its name first, then the question.
-fn consume(folder: &Folder, held: &Held<'_>, digest: &str, decision: Decision) -> Result<(), Trouble> {
+fn consume(folder: &Folder, held: &Held<'_>, parking: &Parking<'_>, decision: Decision) -> Result<(), Trouble> {
     let cannot = |error: Errno| unusable(folder.path(), format!("an answer can't be taken: {error}"));
-    if decision == Decision::Session
-        && let Some(session) = &held.written.session
+    let kept = |session: &str| match (decision, parking.when) {
+        (Decision::Session, _) => Some(session::name(session, &parking.digest)),
+        (Decision::Once, When::Later) => Some(session::name_for_once(session, &parking.digest)),
+        (Decision::Once, When::Now) | (Decision::Always | Decision::Deny, _) => None,
+    };
+    if let Some(name) = held.written.session.as_deref().and_then(kept)
         && let Some(sessions) = folder.sessions()?
     {
-        return folder.take(&held.answer_name(), &sessions, &session::name(session, digest)).map_err(cannot);
+        return folder.take(&held.answer_name(), &sessions, &name).map_err(cannot);
     }
     folder.take(&held.answer_name(), folder, &held.taken_name()).map_err(cannot)
 }

@@ -26,6 +26,11 @@ impl<'a> Eyes<'a> {
         self.see(path, host)
     }
 
+    /// A file that is in the sandbox and not on the host: it was made there.
+    pub fn is_made_inside(&self, path: &Path) -> bool {
+        self.kept.is_some() && self.see(path, |_| Err(io::ErrorKind::NotFound.into())).is_ok()
+    }
+
     /// A file that code names, not the caller: no link leads out of the folder.
     pub fn open_beneath(&self, folder: &Path, path: &Path) -> io::Result<File> {
         self.see(path, |path| {

@@ -209,7 +209,7 @@ impl Engine {
             }
             Check::Read(_) | Check::Write(_) | Check::Commit(_) | Check::Host { .. } => return Ok(Inspected::default()),
         };
-        pieces.scan()
+        pieces.scan(None)
     }
 
     fn load_here(&self, here: &Here, candidate: Option<&Path>) -> Result<Loaded, Trouble> {

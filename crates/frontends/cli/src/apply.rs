@@ -26,7 +26,7 @@ fn take(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> Result<u8, Trouble> 
         _ => None,
     };
     let check = matches.get_flag("check");
-    let taken = sandboxes.apply(&which, &Taking { paths, favor, check, agreed: None })?;
+    let taken = sandboxes.apply(&which, &Taking { paths, favor, check, agreed: None, agent: None })?;
     let text = match matches.get_flag("json") {
         true => words::json(&taken, Layout::Page),
         false => Ok(words::page(lines(&taken, check))),

@@ -193,6 +193,7 @@ Examples:
   belljar run --timeout 30s --memory 512M --json -- ./untrusted
   belljar explain -- npm test              what would happen
   belljar serve                            the same as an HTTP API on this machine's loopback
+  belljar mcp --print-config claude-code   the same as tools for an agent
   belljar doctor                           what this machine can hold";
 
 const RUN_HELP: &str = "\
@@ -365,7 +366,7 @@ fn with_workspaces(command: Command) -> Command {
 }
 
 /// Commands on sandboxes that are kept.
-fn kept() -> [Command; 13] {
+fn kept() -> [Command; 14] {
     [
         Command::new("diff").about("Show what a sandbox changed, or how two differ").defer(|diff| {
             diff.override_usage("belljar diff [OPTIONS] [ID [ID]] [PATH]...")
@@ -427,6 +428,18 @@ fn kept() -> [Command; 13] {
         Command::new("stop")
             .about("End a sandbox that is open, with everything that runs in it; its changes stay")
             .defer(|stop| stop.arg(which()).arg(json("Print it as one JSON object"))),
+        Command::new("cp").about("Copy a file into a sandbox, or out of it").defer(|cp| {
+            let end = |name: &'static str, help: &'static str| {
+                Arg::new(name)
+                    .required(true)
+                    .value_name(if name == "from" { "FROM" } else { "TO" })
+                    .value_parser(value_parser!(OsString))
+                    .help(help)
+            };
+            cp.after_help(CP_HELP)
+                .arg(end("from", "A file here, `-` for standard input, or ID:PATH in a sandbox"))
+                .arg(end("to", "The same, with `-` for standard output; one of the two is in a sandbox"))
+        }),
         Command::new("rm")
             .about("Remove sandboxes with all their changes and snapshots")
             .defer(|rm| rm.arg(which().num_args(1..).help("Their ids, starts of them, or names"))),
@@ -488,6 +501,13 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 
 const CREATE_HELP: &str =
     "Prints its id. `belljar exec ID -- CMD` runs something in it; its changes stay until you take them.";
+
+const CP_HELP: &str = "\
+  belljar cp notes.txt work:docs/notes.txt
+  belljar cp work:out.csv - | head
+
+It is done inside the sandbox, behind its walls, whether it is open or not. Paths start in its workspace, or at its root with a
+`/`. Folders that lead to it are made. What is taken out is without secrets, as the output of a command is. Up to 64 MiB.";
 
 const OPEN_HELP: &str = "\
 All walls are raised once, and stand until `belljar stop ID` or Ctrl-C. Meanwhile each `belljar exec ID -- CMD` is judged and

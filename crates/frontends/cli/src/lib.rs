@@ -7,6 +7,7 @@ mod arguments;
 mod artifacts;
 mod bench;
 mod check;
+mod cp;
 mod diff;
 mod doctor;
 mod explain;
@@ -107,6 +108,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("image", matches)) => image::image(matches, service.images()),
         Some(("secret", matches)) => secret::secret(matches, service.secrets()),
         Some(("exec", matches)) => kept::exec(matches, service),
+        Some(("cp", matches)) => cp::copy(matches, service.sandboxes()),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
         Some(("completions", matches)) => completions(matches, version),
         _ => NOT_SET_UP,

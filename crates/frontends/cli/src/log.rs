@@ -208,6 +208,10 @@ pub fn described(entry: &Entry) -> String {
     let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
     let list = |name: &str| strings(&data[name]);
     match entry.kind.as_str() {
+        "run.asked" if data["files"].is_object() => {
+            let word = |name: &str| data["files"][name].as_str().unwrap_or_default();
+            format!("files: {} {}", word("operation"), word("path"))
+        }
         "run.asked" => {
             let inside = match data["sandbox"].as_str() {
                 Some(sandbox) => format!("  (in {sandbox})"),
@@ -285,6 +289,11 @@ pub fn described(entry: &Entry) -> String {
             let paths = if paths.is_empty() { paths } else { format!(": {paths}{more}") };
             format!("{} in {}{paths}", counts.join(", "), text("sandbox"))
         }
+        "files.worked" => {
+            let end = if data["done"] == true { String::new() } else { format!(": not done; {}", text("why")) };
+            format!("{} {}{end}", text("operation"), text("path"))
+        }
+        "sandbox.expired" => format!("{}: {}", text("sandbox"), text("why")),
         "artifact.released" => text("path"),
         "artifact.withheld" => format!("{}: {}", text("path"), text("why")),
         "commit.begun" => format!("from {}", text("sandbox")),

@@ -1,4 +1,4 @@
-//! `belljar serve`, `belljar token`: words for another program of ours, which this one becomes. What serves HTTP has no place in
+//! `belljar serve`, `belljar token`, `belljar mcp`: words for another program of ours, which this one becomes. What serves HTTP has no place in
 //! the start of a one-shot run.
 
 use std::ffi::{OsStr, OsString};
@@ -15,11 +15,11 @@ const PROGRAM: &str = "belljar-service";
 const INSTALLED: &str = "libexec/belljar";
 
 pub fn knows(word: &OsStr) -> bool {
-    word == "serve" || word == "token"
+    word == "serve" || word == "token" || word == "mcp"
 }
 
 /// For the list of commands; what they take is known to the other program.
-pub fn commands() -> [Command; 2] {
+pub fn commands() -> [Command; 3] {
     let rest = || {
         Arg::new("words")
             .num_args(0..)
@@ -32,6 +32,7 @@ pub fn commands() -> [Command; 2] {
             .about("Serve all of this as an HTTP API: tenants, tokens, streams")
             .arg(rest().hide(true)),
         Command::new("token").about("Make, list and revoke tokens for the HTTP API").arg(rest().hide(true)),
+        Command::new("mcp").about("Give an agent tools that run in a sandbox, over MCP").arg(rest().hide(true)),
     ]
 }
 

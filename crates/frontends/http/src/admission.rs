@@ -19,6 +19,8 @@ pub struct Terms {
     pub tenant: usize,
     /// Of one, besides those that run.
     pub queue: usize,
+    /// Of one, that stay: sandboxes that are open, and what runs in the background. These are no jobs.
+    pub stays: usize,
     /// Requests of one, a second; and so many at once.
     pub rate: u32,
     pub burst: u32,
@@ -33,6 +35,7 @@ pub struct Admission {
 struct Tenant {
     places: Arc<Semaphore>,
     line: Arc<Semaphore>,
+    stays: Arc<Semaphore>,
     bucket: Bucket,
 }
 
@@ -77,17 +80,29 @@ impl Admission {
         Ok(Admitted { _tenant: tenant, _all: all })
     }
 
+    /// A place for something that stays. Nobody waits for one: they are given back when somebody decides so.
+    pub fn stay(&self, tenant: &str) -> Result<OwnedSemaphorePermit> {
+        let stays = self.with(tenant, |tenant| tenant.stays.clone());
+        stays.try_acquire_owned().map_err(|_| {
+            let detail = "this tenant has as many open sandboxes and background runs as it may have";
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-open", detail)
+                .hint("stop some of them, or start the service with a larger `--open-per-tenant`")
+                .after(5)
+        })
+    }
+
     /// Jobs at this moment.
     pub fn busy(&self) -> usize {
         self.terms.all.saturating_sub(self.all.available_permits())
     }
 
     fn with<T>(&self, tenant: &str, ask: impl FnOnce(&mut Tenant) -> T) -> T {
-        let Terms { tenant: places, queue, rate, burst, .. } = self.terms;
+        let Terms { tenant: places, queue, stays, rate, burst, .. } = self.terms;
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Tenant {
             places: Arc::new(Semaphore::new(places)),
             line: Arc::new(Semaphore::new(queue)),
+            stays: Arc::new(Semaphore::new(stays)),
             bucket: Bucket::new(rate, burst),
         };
         // There are only as many as somebody made tokens for.
@@ -123,7 +138,7 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    const TERMS: Terms = Terms { all: 2, tenant: 1, queue: 2, rate: 10, burst: 3 };
+    const TERMS: Terms = Terms { all: 2, tenant: 1, queue: 2, stays: 1, rate: 10, burst: 3 };
 
     #[test]
     fn a_burst_passes_and_then_as_many_as_the_rate_says() {

@@ -40,10 +40,15 @@ impl<T: DeserializeOwned> FromRequest<App> for Sent<T> {
 
 /// All of it, within limits of size and time.
 pub async fn read(app: &App, body: Body) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(PATIENCE, axum::body::to_bytes(body, app.options.largest_body)).await {
+    read_up_to(app.options.largest_body, body).await
+}
+
+/// For whoever has been admitted, so that there are few of them.
+pub async fn read_up_to(most: usize, body: Body) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(PATIENCE, axum::body::to_bytes(body, most)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => {
-            let detail = format!("the body is larger than {} bytes, or it was cut off", app.options.largest_body);
+            let detail = format!("the body is larger than {most} bytes, or it was cut off");
             Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail).hint("send less at once"))
         }
         Err(_) => {

@@ -39,6 +39,20 @@ impl Caller {
         Job { setting: self.setting(app), task }
     }
 
+    /// The same as MCP knows them. What comes that way is an agent's, whether the token says whose or not.
+    pub fn of_mcp(&self, app: &App) -> mcp::Caller {
+        let mut setting = self.setting(app);
+        setting.agent.get_or_insert_with(|| "mcp".to_owned());
+        let has = |scope| self.token_itself.has(scope);
+        mcp::Caller {
+            key: format!("{}/{}", self.tenant, self.token),
+            tenant: self.tenant.clone(),
+            setting,
+            may: mcp::May { run: has(Scope::Run), files: has(Scope::Files), read: has(Scope::Read) },
+            presence: None,
+        }
+    }
+
     fn setting(&self, app: &App) -> Setting {
         let confined = self.tenant != LOCAL;
         Setting {

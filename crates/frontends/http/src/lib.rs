@@ -8,12 +8,15 @@ mod caller;
 mod door;
 mod idempotency;
 mod listen;
+mod mount;
+mod opened;
 mod problem;
 mod reference;
 mod runs;
 mod serve;
 mod token;
 mod tokens;
+mod warm;
 mod words;
 
 use std::ffi::OsString;
@@ -22,18 +25,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::http::StatusCode;
-use service::{Maker, Pool};
+use service::{Maker, Pool, Warms};
 
 use admission::Admission;
+use opened::Opened;
 use runs::Runs;
 use tokens::Tokens;
+use warm::Warm;
 use words::Options;
 
 /// Could not be set up, or wrong usage: as of `belljar`.
 const NOT_SET_UP: u8 = 125;
 
 /// Does what the words say and returns the exit code. Called before the first thread: sandboxes are forked from here.
-pub fn answer(words: impl IntoIterator<Item = OsString>, version: &'static str, make: Maker) -> u8 {
+pub fn answer(words: impl IntoIterator<Item = OsString>, version: &'static str, make: Maker, warms: Warms) -> u8 {
     let matches = match words::command(version).try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => {
@@ -45,7 +50,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, version: &'static str, 
         }
     };
     let done = match matches.subcommand() {
-        Some(("serve", matches)) => serve::serve(matches, version, make),
+        Some(("serve", matches)) => serve::serve(matches, version, make, warms),
         Some(("token", matches)) => token::token(matches),
         _ => Err("there is no such command; see `belljar --help`".to_owned()),
     };
@@ -74,8 +79,11 @@ struct Known {
     options: Options,
     pool: Pool,
     tokens: Tokens,
-    admission: Admission,
+    admission: Arc<Admission>,
+    mcp: mcp::Mcp,
     runs: Runs,
+    warm: Arc<Warm>,
+    opened: Arc<Opened>,
     keys: idempotency::Shared,
     on_loopback: bool,
     version: &'static str,

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use model::{FileFailure, FileTrouble};
 use serde::Serialize;
 use serde_json::Value;
 use service::{Answer, Lost};
@@ -104,6 +105,23 @@ impl Problem {
         })
     }
 
+    /// Something that was not done to files.
+    fn of_files(failure: FileFailure) -> Problem {
+        let FileFailure { kind, message, fix } = failure;
+        let (status, kind) = match kind {
+            FileTrouble::NotThere => (StatusCode::NOT_FOUND, "no-such-file"),
+            FileTrouble::Exists => (StatusCode::CONFLICT, "file-exists"),
+            FileTrouble::Differs => (StatusCode::PRECONDITION_FAILED, "file-differs"),
+            FileTrouble::WrongKind => (StatusCode::CONFLICT, "file-kind"),
+            FileTrouble::Denied => (StatusCode::FORBIDDEN, "file-denied"),
+            FileTrouble::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+            FileTrouble::NoRoom => (StatusCode::CONFLICT, "no-room"),
+            FileTrouble::Wrong => (StatusCode::UNPROCESSABLE_ENTITY, "wrong-request"),
+            FileTrouble::TooLong | FileTrouble::Broken => (StatusCode::CONFLICT, "files-ended"),
+        };
+        Problem::new(status, kind, message).hint(fix)
+    }
+
     /// What a carrier answered, if it is none of the good answers.
     pub fn or_value(answer: Answer) -> Result<Value> {
         match answer {
@@ -117,6 +135,7 @@ impl Problem {
                 Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "wrong-request", what).hint(hint))
             }
             Answer::Conflict { what, hint } => Err(Problem::new(StatusCode::CONFLICT, "conflict", what).hint(hint)),
+            Answer::Files(failure) => Err(Problem::of_files(failure)),
             Answer::Trouble { message, fix } => {
                 Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "trouble", message).hint(fix))
             }

@@ -9,14 +9,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use service::{Answer, Job, Lost, Pool, Said, Streams};
+use service::{Answer, Job, Lost, Said, Streams};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::admission::Admitted;
+use crate::App;
 use crate::problem::{Problem, Result};
 use crate::tokens;
+use crate::warm::Refill;
 
 /// Of what one run says, in bytes and in events: of more, the oldest are forgotten, and whoever misses them is told.
 const MOST_KEPT: usize = 4 << 20;
@@ -26,6 +27,8 @@ const MOST_ENDED: usize = 256;
 const ENDED_FOR: Duration = Duration::from_secs(15 * 60);
 /// Nobody listens to a run that somebody listened to: it goes on for so long, and is ended then.
 pub const LINGER: Duration = Duration::from_secs(10);
+/// How long whoever is sent something may take to take it.
+const TAKES: Duration = Duration::from_secs(10);
 /// What a pipe still has after the run's end is read for so long.
 const DRAIN: Duration = Duration::from_millis(500);
 
@@ -40,6 +43,13 @@ pub struct Run {
     /// Changes whenever there is something new.
     news: watch::Sender<u64>,
     cancel: Notify,
+    /// It goes on though nobody listens.
+    pub background: bool,
+    /// Its input, as long as that is open.
+    input: tokio::sync::Mutex<Option<pipe::Sender>>,
+    /// Signals to be handed on.
+    signals: mpsc::UnboundedSender<i32>,
+    signalled: Mutex<Option<mpsc::UnboundedReceiver<i32>>>,
 }
 
 #[derive(Default)]
@@ -63,7 +73,13 @@ pub struct Event {
 
 impl Runs {
     pub fn begin(&self, tenant: &str) -> Result<Arc<Run>> {
+        self.begin_as(tenant, false)
+    }
+
+    /// `background`: it is not ended because nobody listens.
+    pub fn begin_as(&self, tenant: &str, background: bool) -> Result<Arc<Run>> {
         let id = new_id()?;
+        let (signals, signalled) = mpsc::unbounded_channel();
         let run = Arc::new(Run {
             id: id.clone(),
             tenant: tenant.to_owned(),
@@ -71,6 +87,10 @@ impl Runs {
             told: Mutex::default(),
             news: watch::Sender::new(0),
             cancel: Notify::new(),
+            background,
+            input: tokio::sync::Mutex::default(),
+            signals,
+            signalled: Mutex::new(Some(signalled)),
         });
         let mut runs = self.lock();
         forget(&mut runs, tenant);
@@ -116,6 +136,44 @@ impl Run {
     /// Ends it, as soon as it can be.
     pub fn cancel(&self) {
         self.cancel.notify_one();
+    }
+
+    /// More of its input; `end`: and then no more.
+    pub async fn put_in(&self, bytes: &[u8], end: bool) -> Result<()> {
+        let conflict = |detail: &str, hint: &str| {
+            Err(Problem::new(axum::http::StatusCode::CONFLICT, "conflict", detail).hint(hint))
+        };
+        let mut input = self.input.lock().await;
+        if self.is_over() {
+            *input = None;
+        }
+        let Some(sender) = input.as_mut() else {
+            return conflict("its input is not open", "begin it with `background` and `interactive`");
+        };
+        match tokio::time::timeout(TAKES, sender.write_all(bytes)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => {
+                *input = None;
+                return conflict("it reads nothing any more", "see whether it has ended");
+            }
+            Err(_) => {
+                // How much of it was taken nobody knows.
+                *input = None;
+                return conflict("it does not read its input; that is ended now", "see what it waits for");
+            }
+        }
+        if end {
+            *input = None;
+        }
+        Ok(())
+    }
+
+    pub fn signal(&self, signal: i32) -> Result<()> {
+        let over = || Problem::new(axum::http::StatusCode::CONFLICT, "conflict", "it has ended");
+        if self.is_over() {
+            return Err(over());
+        }
+        self.signals.send(signal).map_err(|_| over())
     }
 
     pub fn is_over(&self) -> bool {
@@ -188,7 +246,7 @@ impl Run {
             told.listeners = told.listeners.saturating_sub(1);
             told.listeners
         };
-        if listeners == 0 && !self.is_over() {
+        if listeners == 0 && !self.is_over() && !self.background {
             tokio::spawn(async move {
                 tokio::time::sleep(LINGER).await;
                 if self.lock().listeners == 0 {
@@ -248,41 +306,61 @@ impl Run {
 /// How a run's streams are connected.
 pub struct Piped {
     pub stdin: Option<String>,
+    /// More of it may come.
+    pub open: bool,
     /// What it says goes to those who listen.
     pub streamed: bool,
 }
 
-/// Carries a job out to its end, whoever listens. Comes back at once.
-pub fn carry(pool: Pool, run: Arc<Run>, job: Job, piped: Piped, admitted: Admitted) {
+/// Carries a job out to its end, whoever listens. Comes back at once. `held`: kept until then.
+pub fn carry<T: Send + 'static>(app: &App, run: Arc<Run>, job: Job, piped: Piped, held: T) {
+    let app = app.clone();
     tokio::spawn(async move {
         run.says("started", &json!({"id": run.id}));
-        let end = carried(&pool, &run, &job, piped).await.and_then(Problem::or_value);
-        drop(admitted);
-        run.ended(end);
+        let (carried, refill) = carried(&app, &run, &job, piped).await;
+        drop(held);
+        run.ended(carried.and_then(Problem::or_value));
+        drop(refill);
     });
 }
 
-async fn carried(pool: &Pool, run: &Arc<Run>, job: &Job, piped: Piped) -> Result<Answer> {
-    let lost = |error: std::io::Error| Problem::from(Lost::Io(error));
-    let (streams, readers) = connect(run, piped).map_err(lost)?;
-    let begun = tokio::select! {
-        begun = pool.begin(job, Some(streams)) => begun?,
-        () = run.cancel.notified() => return Err(cancelled()),
+async fn carried(app: &App, run: &Arc<Run>, job: &Job, piped: Piped) -> (Result<Answer>, Option<Refill>) {
+    let connected = connect(run, piped).map_err(|error| Problem::from(Lost::Io(error)));
+    let (streams, readers) = match connected {
+        Ok(connected) => connected,
+        Err(problem) => return (Err(problem), None),
     };
-    let mut running = begun;
+    let begun = tokio::select! {
+        begun = app.warm.begin(&app.pool, job, streams) => begun,
+        () = run.cancel.notified() => return (Err(cancelled()), None),
+    };
+    match begun {
+        Ok((running, refill)) => (heard(run, running, readers).await, refill),
+        Err(lost) => (Err(lost.into()), None),
+    }
+}
+
+async fn heard(run: &Arc<Run>, mut running: service::Running, readers: Readers) -> Result<Answer> {
     let mut told_to_end = false;
+    let taken = run.signalled.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(mut signals) = taken else { return Err(Lost::Ended.into()) };
     let answer = loop {
         tokio::select! {
             heard = running.next() => match heard {
-                Ok(Said::Notice(text)) => {
+                Ok(Said::Notice(text) | Said::Asks { how: text, .. }) => {
                     run.says("notice", &json!({"text": text}));
                     run.lock().notices.push(text);
                 }
+                Ok(Said::Asked { .. } | Said::Ready(_)) => {}
                 Ok(Said::Answer(answer)) => break Ok(answer),
                 // Whoever is told to end before a sandbox stands has nothing to say.
                 Err(Lost::Ended) if told_to_end => break Err(cancelled()),
                 Err(lost) => break Err(lost.into()),
             },
+            Some(signal) = signals.recv() => {
+                // One that has ended this moment needs none.
+                drop(running.signal(signal));
+            }
             // Told to end; then its last words are waited for.
             () = run.cancel.notified() => {
                 told_to_end = true;
@@ -311,7 +389,16 @@ fn connect(run: &Arc<Run>, piped: Piped) -> std::io::Result<(Streams, Readers)> 
         Ok(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
     };
     let input = match piped.stdin {
-        None => nothing()?,
+        None if !piped.open => nothing()?,
+        None => {
+            let (input, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+            let sender = pipe::Sender::from_owned_fd(ours)?;
+            // Nobody else knows of the run yet.
+            if let Ok(mut place) = run.input.try_lock() {
+                *place = Some(sender);
+            }
+            input
+        }
         Some(text) => {
             let (input, ours) = pipe_with(PipeFlags::CLOEXEC)?;
             let mut sender = pipe::Sender::from_owned_fd(ours)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use model::agents;
 use rustix::fs::{FlockOperation, flock};
-use service::{Job, Launched, Maker, Pool, Setting, Task};
+use service::{Job, Launched, Maker, Means, Pool, Setting, Task, Warms};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -18,6 +18,7 @@ use crate::admission::Admission;
 use crate::listen::{self, Bound};
 use crate::runs::Runs;
 use crate::tokens::{self, ALL, LOCAL, Scope, Tokens, Wanted};
+use crate::warm::{self, Warm};
 use crate::words::{self, Options};
 use crate::{App, Known, api, say};
 
@@ -26,11 +27,14 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// After being told to end, jobs have so long to end their sandboxes.
 const LAST_WORDS: Duration = Duration::from_secs(12);
 
-pub fn serve(matches: &ArgMatches, version: &'static str, make: Maker) -> Result<(), String> {
+pub fn serve(matches: &ArgMatches, version: &'static str, make: Maker, warms: Warms) -> Result<(), String> {
     let options = words::options(matches).ok_or("there is no folder for state; fix: set HOME, or `--state DIR`")?;
     let alone = sys::process::Alone::prove().map_err(|error| error.to_string())?;
     // Before anything secret is read: whoever carries jobs has never known it.
-    let launched = service::launch(alone, make, options.ready, &listen::handed_numbers());
+    let warm = if options.warm > 0 { warm::interpreters() } else { Vec::new() };
+    let kept = if warm.is_empty() { 0 } else { options.warm };
+    let means = Means { make, warms, warm, ready: options.ready };
+    let launched = service::launch(alone, means, &listen::handed_numbers());
     let launched = launched.map_err(|error| format!("cannot start what carries jobs: {error}"))?;
     let text = |error: &dyn std::fmt::Display| error.to_string();
     tokens::make_private(&options.state).map_err(|error| text(&error))?;
@@ -41,7 +45,7 @@ pub fn serve(matches: &ArgMatches, version: &'static str, make: Maker) -> Result
     first_token(&tokens, &options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot serve: {error}"))?;
-    let served = runtime.block_on(until_told(options, launched, bound, tls, tokens, version));
+    let served = runtime.block_on(until_told(Options { warm: kept, ..options }, launched, bound, tls, tokens, version));
     // What still waits for something need not.
     runtime.shutdown_timeout(Duration::from_millis(100));
     drop(lock);
@@ -97,12 +101,17 @@ async fn until_told(
     tidy_up(&pool, &options, &tokens).await?;
     let (place, on_loopback) = (bound.place(), bound.on_loopback());
     let (connections, drain) = (options.connections, options.drain);
+    let admission = Arc::new(Admission::new(options.terms));
+    let mcp = mcp::Mcp::new(version, pool.clone(), admission.clone(), options.largest_body)?;
     let app = App(Arc::new(Known {
-        admission: Admission::new(options.terms),
+        admission,
+        mcp,
+        warm: Arc::new(Warm::new(options.warm)),
         options,
         pool: pool.clone(),
         tokens,
         runs: Runs::default(),
+        opened: Arc::default(),
         keys: Arc::default(),
         on_loopback,
         version,
@@ -131,7 +140,10 @@ async fn until_told(
         _ = terminated.recv() => {}
         _ = interrupted.recv() => {}
     }
+    app.warm.end();
     app.runs.going().iter().for_each(|run| run.cancel());
+    app.mcp.stop();
+    app.opened.stop_all();
     drop(tokio::time::timeout(LAST_WORDS, idle(&app)).await);
     // Whoever waits for an answer gets it before the connection goes; who only listens for news is not waited for.
     drop(tokio::time::timeout(FAREWELL, &mut serving).await);
@@ -145,7 +157,8 @@ async fn until_told(
 }
 
 async fn idle(app: &App) {
-    while app.admission.busy() > 0 || !app.runs.going().is_empty() {
+    // What stays by itself is not waited for: it is stopped.
+    while app.admission.busy() > 0 || app.runs.going().iter().any(|run| !run.background) || app.opened.is_stopping() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -22,6 +22,8 @@ pub struct Options {
     pub largest_body: usize,
     pub connections: usize,
     pub ready: usize,
+    /// Sandboxes with a warm interpreter that wait for each kind of run that was asked for lately.
+    pub warm: usize,
     pub drain: std::time::Duration,
 }
 
@@ -51,7 +53,7 @@ At its first start it makes a token for the tenant `local`, whose sandboxes, que
   curl -H \"Authorization: Bearer $(cat ~/.local/state/belljar-service/token)\" \\
        -H 'Content-Type: application/json' -d '{\"language\": \"python\", \"code\": \"print(6 * 7)\"}' http://127.0.0.1:7070/v1/run
 
-The API describes itself at /v1/reference and /v1/openapi.json. SIGTERM ends it in order; see docs/service.md.";
+The API describes itself at /v1/reference and /v1/openapi.json; /mcp is the same for MCP clients. SIGTERM ends it in order; see docs/service.md.";
 
 fn serve() -> Command {
     let number = |name: &'static str, default: &'static str, help: &'static str| {
@@ -88,6 +90,10 @@ fn serve() -> Command {
         .arg(number("jobs", "32", "Jobs at once, of all tenants").help_heading("Limits"))
         .arg(number("jobs-per-tenant", "16", "Jobs at once, of one tenant").help_heading("Limits"))
         .arg(number("queue", "64", "Jobs of one tenant that wait; more are told to come again").help_heading("Limits"))
+        .arg(
+            number("open-per-tenant", "32", "Open sandboxes and background runs of one tenant; these are no jobs")
+                .help_heading("Limits"),
+        )
         .arg(number("rate", "200", "Requests of one tenant in a second").help_heading("Limits"))
         .arg(number("connections", "1024", "Connections at once").help_heading("Limits"))
         .arg(
@@ -100,6 +106,15 @@ fn serve() -> Command {
                 .help_heading("Limits"),
         )
         .arg(number("ready", "3", "Processes that wait for the next job").help_heading("Limits"))
+        .arg(
+            Arg::new("warm")
+                .long("warm")
+                .value_name("NUMBER")
+                .default_value("3")
+                .value_parser(value_parser!(u32).range(0..=64))
+                .help("Sandboxes with a warm interpreter that wait for each kind of run asked for lately; 0 for none")
+                .help_heading("Limits"),
+        )
         .arg(
             Arg::new("drain")
                 .long("drain")
@@ -183,6 +198,7 @@ pub fn options(matches: &ArgMatches) -> Option<Options> {
             all: count("jobs"),
             tenant: count("jobs-per-tenant"),
             queue: count("queue"),
+            stays: count("open-per-tenant"),
             rate: number("rate"),
             burst: number("rate").saturating_mul(2),
         },
@@ -190,6 +206,7 @@ pub fn options(matches: &ArgMatches) -> Option<Options> {
         largest_body: usize::try_from(body).unwrap_or(usize::MAX).min(service::job::LARGEST_JOB / 2),
         connections: count("connections"),
         ready: count("ready").min(64),
+        warm: count("warm"),
         drain: matches.get_one("drain").copied().unwrap_or_default(),
     })
 }

@@ -75,6 +75,8 @@ fn replaced(who: Who) -> Result<(), String> {
     for mode in ["cow", "direct"] {
         let bench = Bench::of(who)?;
         bench.project.put("out/here", "").map_err(text)?;
+        // Else it is of the same tick as the run, and may be the run's.
+        bench.project.let_it_age();
         let (work, moved) = (bench.project.work.clone(), bench.home.join("moved"));
         let flags = ["--workspace-mode", mode, "--artifact", "out", "--artifact", "passwd"];
         let handed = bench.run_while(&flags, "echo fine > out/fine", || {

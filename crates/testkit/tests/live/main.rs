@@ -8,10 +8,13 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials: Vec<Trial> =
-        std::iter::once(&("every_attack_is_held_behind_walls_that_stood_already", attacks::held as twice::Check))
-            .chain(stories::ALL)
-            .flat_map(|(name, check)| twice::trials(name, *check))
-            .collect();
+    let trials: Vec<Trial> = [
+        ("every_attack_is_held_behind_walls_that_stood_already", attacks::held as twice::Check),
+        ("every_attack_is_held_where_a_warm_interpreter_came_in", attacks::held_by_warm_starts),
+    ]
+    .iter()
+    .chain(stories::ALL)
+    .flat_map(|(name, check)| twice::trials(name, *check))
+    .collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -22,6 +22,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("stopping_what_is_not_open_says_so", not_open),
     ("code_is_scanned_and_rules_hold_for_each_command", judged),
     ("a_command_has_a_terminal_of_its_own", terminal),
+    ("a_file_is_copied_in_and_out_whether_it_is_open_or_not", copied),
 ];
 
 fn told<T>(result: std::io::Result<T>) -> Result<T, String> {
@@ -329,6 +330,28 @@ fn judged(who: Who) -> Result<(), String> {
         true => open.stop().map(drop),
         false => Err(format!("{said}")),
     }
+}
+
+fn copied(who: Who) -> Result<(), String> {
+    let open = Open::new(who, &[])?;
+    told(open.project.put("new.txt", "new\n"))?;
+    let copy = |project: &Project, from: &str, to: &str| told(project.belljar(["cp", from, to]));
+    expect(copy(&open.project, "new.txt", "work:sub/copy.txt")?, 0, "")?;
+    open.shell("cat sub/copy.txt; echo inside > made", 0, "new\n")?;
+    expect(copy(&open.project, "work:made", "-")?, 0, "inside\n")?;
+    let (project, _) = open.stop()?;
+    expect(copy(&project, "work:made", "out.txt")?, 0, "")?;
+    match told(std::fs::read_to_string(project.work.join("out.txt")))?.as_str() {
+        "inside\n" => {}
+        other => return Err(other.to_owned()),
+    }
+    expect(copy(&project, "new.txt", "work:")?, 0, "")?;
+    expect(copy(&project, "work:new.txt", "-")?, 0, "new\n")?;
+    let said = copy(&project, "work:nothing", "-")?;
+    says(&said, &["`nothing` is not there"])?;
+    says(&copy(&project, "work:/proc/self/environ", "-")?, &["files of the kernel"])?;
+    says(&copy(&project, "a", "b")?, &["must be in a sandbox"])?;
+    says(&copy(&project, "none:a", "-")?, &["none"])
 }
 
 fn terminal(who: Who) -> Result<(), String> {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::client::{self, Address};
 use crate::desk::Desk;
-use crate::server::{Server, mark, names};
+use crate::server::{Server, mark, names, until};
 use crate::{holds, told};
 
 pub const ALL: &[(&str, Check)] = &[
@@ -84,7 +84,8 @@ fn traversal(who: Who) -> Result<(), String> {
     }
     let after = names(&server.desk.project.state).into_iter().filter(|name| !before.contains(name));
     let new: Vec<String> = after.filter(|name| !name.starts_with("belljar")).collect();
-    holds(new.is_empty() && names(&server.work().join("local")).is_empty(), format!("{new:?}"))
+    holds(new.is_empty(), format!("{new:?}"))?;
+    until("nothing is left of their files", || Ok(names(&server.work().join("local")).is_empty()))
 }
 
 fn too_much(who: Who) -> Result<(), String> {

@@ -6,9 +6,12 @@ mod described;
 #[path = "../policy/desk.rs"]
 mod desk;
 mod ends;
+mod files;
+mod live;
 mod server;
 mod stories;
 mod tenants;
+mod warm;
 
 use belljar_testkit::contestant::belljar;
 use belljar_testkit::{Who, twice};
@@ -18,7 +21,9 @@ fn main() {
     let missing = (!belljar().with_file_name("belljar-service").exists())
         .then(|| "belljar-service is not built beside belljar".to_owned());
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, check) in [stories::ALL, tenants::ALL, attacks::ALL, ends::ALL].concat() {
+    for (name, check) in
+        [stories::ALL, tenants::ALL, attacks::ALL, ends::ALL, files::ALL, live::ALL, warm::ALL].concat()
+    {
         for who in [Who::Root, Who::Ordinary] {
             trials.push(twice::trial(name, who, missing.clone().or_else(|| twice::why_not(who)), move || check(who)));
         }

@@ -28,14 +28,19 @@ impl Server {
     }
 
     pub fn with(desk: Desk, flags: &[&str]) -> Result<Server, String> {
-        let (child, address, log) = launch(&desk, flags)?;
+        Server::on(desk, flags, None)
+    }
+
+    /// With programs of this folder before all others.
+    pub fn on(desk: Desk, flags: &[&str], programs: Option<&Path>) -> Result<Server, String> {
+        let (child, address, log) = launch(&desk, flags, programs)?;
         let token = told(fs::read_to_string(desk.project.state.join("belljar-service/token")))?.trim().to_owned();
         Ok(Server { desk, child, address, token, log })
     }
 
     /// Another one over the same state, when this one has ended.
     pub fn again(&mut self) -> Result<(), String> {
-        (self.child, self.address, self.log) = launch(&self.desk, &[])?;
+        (self.child, self.address, self.log) = launch(&self.desk, &[], None)?;
         Ok(())
     }
 
@@ -125,13 +130,21 @@ impl Drop for Server {
     }
 }
 
-fn launch(desk: &Desk, flags: &[&str]) -> Result<(Child, Address, Arc<Mutex<String>>), String> {
+fn launch(
+    desk: &Desk,
+    flags: &[&str],
+    programs: Option<&Path>,
+) -> Result<(Child, Address, Arc<Mutex<String>>), String> {
     let mut words = vec!["serve"];
     if !flags.contains(&"--listen") {
         words.extend(["--listen", "127.0.0.1:0"]);
     }
     words.extend(flags);
-    let mut child = told(desk.project.command(&words).stderr(Stdio::piped()).stdout(Stdio::null()).spawn())?;
+    let mut command = desk.project.command(&words);
+    if let Some(programs) = programs {
+        command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
+    }
+    let mut child = told(command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn())?;
     let log = Arc::new(Mutex::new(String::new()));
     let mut lines = BufReader::new(child.stderr.take().ok_or("it has an error output")?);
     let address = loop {

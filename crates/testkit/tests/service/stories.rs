@@ -19,6 +19,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_socket_is_its_owners_alone", socket),
     ("the_same_request_again_is_carried_out_once", idempotency),
     ("a_person_answers_over_the_api_and_the_run_goes_on", approval),
+    ("what_an_agents_token_takes_a_person_is_asked_about", agent_takes),
     ("a_refusal_is_a_problem_with_its_rule_and_a_hint", refusal),
     ("the_api_describes_itself_without_anything_from_elsewhere", description),
 ];
@@ -42,7 +43,7 @@ fn run(who: Who) -> Result<(), String> {
     // The same as this user's own belljar sees it.
     let log = server.desk.say(&["log", "--run", run, "--json"])?;
     holds(String::from_utf8_lossy(&log.out).contains("run.ended"), "it is in the user's own record")?;
-    holds(names(&server.work().join("local")).is_empty(), "nothing is left of its files")
+    until("nothing is left of its files", || Ok(names(&server.work().join("local")).is_empty()))
 }
 
 fn changes(who: Who) -> Result<(), String> {
@@ -138,6 +139,26 @@ fn approval(who: Who) -> Result<(), String> {
     let ran = client::receive(waits)?.expect(200)?.json()?;
     holds(ran["result"]["exit"] == 0, &ran)?;
     server.post(&place, &yes(&question["digest"]))?.expect(404).map(drop)
+}
+
+fn agent_takes(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    let agent = server.make_token(&["--agent", "coder", "--scopes", "run,files,read"])?;
+    let work = server.desk.project.work.clone();
+    let body = json!({"command": ["sh", "-c", "echo mine > made.txt"], "options": {"workspace": work}});
+    let ran = server.as_(&agent, "POST", "/v1/run", Some(&body), &[])?.expect(200)?.json()?;
+    let id = ran["result"]["changes"]["sandbox"].as_str().ok_or(format!("no changes: {ran}"))?.to_owned();
+    let waits = server.send(&agent, "POST", &format!("/v1/sandboxes/{id}/apply"), Some(&json!({})), &[])?;
+    let mut question = json!(null);
+    until("there is a question", || {
+        question = server.get("/v1/approvals")?.expect(200)?.json()?["items"][0].clone();
+        Ok(question.is_object())
+    })?;
+    holds(!work.join("made.txt").exists(), "nothing is taken before somebody said so")?;
+    let place = format!("/v1/approvals/{}", question["id"].as_str().unwrap_or_default());
+    server.post(&place, &json!({"decision": "once", "digest": question["digest"]}))?.expect(200)?;
+    let taken = client::receive(waits)?.expect(200)?.json()?;
+    holds(taken["complete"] == true && work.join("made.txt").exists(), &taken)
 }
 
 fn refusal(who: Who) -> Result<(), String> {

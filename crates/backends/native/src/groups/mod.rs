@@ -3,6 +3,7 @@
 //! The unified hierarchy (v2) where a part of it is ours, the older one (v1) as root. Elsewhere there are none, and
 //! `measure` watches instead.
 
+mod freezer;
 mod v1;
 mod v2;
 
@@ -16,6 +17,8 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use sys::keeper::{self, Keeper};
 use sys::process::Alone;
+
+use freezer::Freezer;
 
 /// Where groups can be made on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub struct Group {
     peak: Option<OwnedFd>,
     events: Option<OwnedFd>,
     keeper: Keeper,
+    /// Made when somebody first wants them to stand still.
+    freezer: Option<Freezer>,
 }
 
 impl Group {
@@ -102,7 +107,7 @@ impl Group {
         // The keeper first: from the moment a folder exists, somebody else knows of it.
         let names: io::Result<Vec<CString>> = folders.iter().rev().map(|folder| name_of(folder)).collect();
         let keeper = Keeper::start(&names?, alone)?;
-        let mut group = Group { folders, unified: None, peak: None, events: None, keeper };
+        let mut group = Group { folders, unified: None, peak: None, events: None, keeper, freezer: None };
         match group.fill(placement, ceiling) {
             Ok(()) => Ok(Some(group)),
             Err(error) => match group.remove() {
@@ -147,6 +152,17 @@ impl Group {
             .collect()
     }
 
+    /// The same for somebody who is there already, whatever the kind of groups.
+    pub fn ways_in(&self) -> io::Result<Vec<OwnedFd>> {
+        let name = if self.unified.is_some() { "cgroup.procs" } else { "tasks" };
+        let open = |folder: &std::path::PathBuf| {
+            let path = folder.join(name);
+            let opened = rustix::fs::open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+            opened.map_err(|error| naming("open", &path, error.into()))
+        };
+        self.folders.iter().map(open).collect()
+    }
+
     /// The process that waits to clean up after us; a child of ours, and none of the sandbox's.
     pub fn keeper(&self) -> i32 {
         self.keeper.pid()
@@ -154,6 +170,20 @@ impl Group {
 
     pub fn peak_memory(&self) -> Option<u64> {
         number(&read(self.peak.as_ref()?)?)
+    }
+
+    /// All of its processes stand still until `thaw`.
+    pub fn freeze(&mut self) -> io::Result<()> {
+        let freezer = match self.freezer.take() {
+            Some(freezer) => freezer,
+            None => Freezer::of(&self.folders[0], self.unified.is_some())?,
+        };
+        self.freezer.insert(freezer).freeze()
+    }
+
+    /// Also for whoever ends them: one that stands still does not always end.
+    pub fn thaw(&self) -> io::Result<()> {
+        self.freezer.as_ref().map_or(Ok(()), Freezer::thaw)
     }
 
     /// In use now, with what the kernel keeps of files for it.
@@ -189,13 +219,15 @@ impl Group {
 
     /// Waits for what `remove_after` began, and does it here if that went wrong.
     pub fn await_removal(self) -> io::Result<()> {
-        let Group { folders, keeper, .. } = self;
+        let Group { folders, keeper, freezer, .. } = self;
+        freezer.map_or(Ok(()), Freezer::remove)?;
         keeper.finish().or_else(|_| remove(&folders))
     }
 
     /// Removes a group here and now, ending whoever is still in it.
     pub fn remove(self) -> io::Result<()> {
-        let Group { folders, keeper, .. } = self;
+        let Group { folders, keeper, freezer, .. } = self;
+        freezer.map_or(Ok(()), Freezer::remove)?;
         remove(&folders)?;
         keeper.dismiss()
     }

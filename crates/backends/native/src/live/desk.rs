@@ -21,6 +21,10 @@ pub struct Desk {
     greeting: Vec<u8>,
     visitors: Vec<Visitor>,
     next: u32,
+    /// Who wants it to stand still or to go on, and what is said to them.
+    wishes: Vec<(OwnedFd, Wish)>,
+    /// Nothing is started meanwhile.
+    asleep: bool,
     /// What is being started. One at a time: until it is, the first process stands still, and others wait at the door.
     starting: Option<u32>,
 }
@@ -55,7 +59,15 @@ impl Desk {
     /// `listener`: where visitors come, one message at a time.
     pub fn new(listener: OwnedFd, greeting: &Greeting) -> io::Result<Desk> {
         rustix::io::ioctl_fionbio(&listener, true)?;
-        Ok(Desk { listener, greeting: greeting.encode(), visitors: Vec::new(), next: 0, starting: None })
+        Ok(Desk {
+            listener,
+            greeting: greeting.encode(),
+            visitors: Vec::new(),
+            wishes: Vec::new(),
+            asleep: false,
+            next: 0,
+            starting: None,
+        })
     }
 
     pub fn wanted(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
@@ -77,8 +89,17 @@ impl Desk {
             let mut words = [0; RECORD + 1];
             // Whoever says something that is nothing is treated as if it had gone.
             let taken = descriptors::receive(visitor.connection.as_fd(), &mut words);
+            let wish = taken.as_ref().ok().and_then(|(length, _)| Wish::named(words.get(..*length)?));
+            if let (Some(wish), None) = (wish, visitor.errand) {
+                self.wishes.push((visitor.connection.try_clone()?, wish));
+                continue;
+            }
             let order = taken.ok().and_then(|(length, along)| Some((Order::decode(words.get(..length)?)?, along)));
             match (order, visitor.errand) {
+                (Some((Order::Start { .. } | Order::Files { .. }, _)), None) if self.asleep => {
+                    // One that does not listen is gone as well.
+                    visitor.gone = descriptors::send(visitor.connection.as_fd(), ASLEEP, &[]).map_or(true, |()| true);
+                }
                 (Some((Order::Start { terminal, .. }, along)), None) => {
                     let number = self.next;
                     self.next = self.next.wrapping_add(1);
@@ -88,11 +109,19 @@ impl Desk {
                     let along: Vec<BorrowedFd<'_>> = along.iter().map(AsFd::as_fd).collect();
                     descriptors::send(wire, &Order::Start { number, terminal }.encode(), &along)?;
                 }
+                (Some((Order::Files { .. }, along)), None) => {
+                    let number = self.next;
+                    self.next = self.next.wrapping_add(1);
+                    visitor.errand = Some(Running { number, before });
+                    self.starting = Some(number);
+                    let along: Vec<BorrowedFd<'_>> = along.iter().map(AsFd::as_fd).collect();
+                    descriptors::send(wire, &Order::Files { number }.encode(), &along)?;
+                }
                 (Some((Order::Signal { signal, .. }, _)), Some(Running { number, .. })) => {
                     descriptors::send(wire, &Order::Signal { number, signal }.encode(), &[])?;
                 }
                 (Some((Order::Signal { .. }, _)), None) => {}
-                (Some((Order::Start { .. }, _)) | None, errand) => {
+                (Some((Order::Start { .. } | Order::Files { .. }, _)) | None, errand) => {
                     abandon(errand, wire)?;
                     visitor.gone = true;
                 }
@@ -157,6 +186,54 @@ impl Desk {
         }
         self.visitors.retain(|visitor| !visitor.gone);
         Ok(())
+    }
+}
+
+/// What a visitor may want of all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Pause,
+    Resume,
+}
+
+impl Wish {
+    pub fn word(self) -> &'static [u8] {
+        match self {
+            Wish::Pause => b"pause",
+            Wish::Resume => b"resume",
+        }
+    }
+
+    fn named(word: &[u8]) -> Option<Wish> {
+        [Wish::Pause, Wish::Resume].into_iter().find(|wish| wish.word() == word)
+    }
+}
+
+/// Said to who comes while everything stands still.
+pub const ASLEEP: &[u8] = b"asleep";
+/// Said to who waits for something, when it begins to stand still and when it goes on.
+pub const PAUSED: &[u8] = b"paused";
+pub const RESUMED: &[u8] = b"resumed";
+
+impl Desk {
+    pub fn wishes(&mut self) -> Vec<(OwnedFd, Wish)> {
+        std::mem::take(&mut self.wishes)
+    }
+
+    pub fn is_asleep(&self) -> bool {
+        self.asleep
+    }
+
+    /// Whoever waits for something does not count the time meanwhile.
+    pub fn falls_asleep(&mut self, asleep: bool) {
+        self.asleep = asleep;
+        let word = if asleep { PAUSED } else { RESUMED };
+        for visitor in self.visitors.iter().filter(|visitor| visitor.errand.is_some()) {
+            match descriptors::send(visitor.connection.as_fd(), word, &[]) {
+                // One that does not listen is found out about later.
+                Ok(()) | Err(_) => {}
+            }
+        }
     }
 }
 

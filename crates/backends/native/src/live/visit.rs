@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use guest::live::{Errand, Order, Said};
 use guest::wire::Stage;
 use model::{
-    Denial, Enforcement, Exit, Finished, Grant, Inspected, Outcome, Overrun, SetupFailure, Streams, Usage, Wall,
+    Denial, Enforcement, Exit, Finished, Grant, Inspected, Outcome, Overrun, SetupFailure, Streams, Trouble, Usage,
+    Wall,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -18,7 +19,7 @@ use sys::process::Ended;
 use sys::{descriptors, signals};
 
 use super::Greeting;
-use super::desk::overrun_named;
+use super::desk::{ASLEEP, PAUSED, RESUMED, Wish, overrun_named};
 use crate::input::Input;
 use crate::launch::{cannot, check_descriptors};
 use crate::output::Pumps;
@@ -43,6 +44,8 @@ pub struct Visit {
     signals: OwnedFd,
     started: Instant,
     deadline: Option<Instant>,
+    /// Since when it stands still.
+    paused: Option<Instant>,
     /// When somebody who was asked to end will be ended.
     grace: Option<Instant>,
     overrun: Option<Overrun>,
@@ -64,14 +67,30 @@ enum End {
     Ended(Ended, Usage),
     /// The sandbox itself ended.
     Gone,
+    /// Everything in it stands still.
+    Asleep,
 }
 
 fn failure(message: String, fix: &str) -> SetupFailure {
     SetupFailure { wall: None, message, fix: fix.to_owned(), layers: false }
 }
 
-/// Starts the command of `grant` in the sandbox that `host` leads to.
-pub fn begin(host: OwnedFd, grant: &Grant, enforcement: Enforcement, streams: Streams) -> Result<Visit, SetupFailure> {
+/// What is started there.
+pub enum Starts {
+    /// The command of the grant.
+    Command,
+    /// Code of ours, which works on files; and how long it may take.
+    Files(Box<guest::files::Operation>, Option<Duration>),
+}
+
+/// Starts it in the sandbox that `host` leads to.
+pub fn begin(
+    host: OwnedFd,
+    grant: &Grant,
+    enforcement: Enforcement,
+    streams: Streams,
+    starts: Starts,
+) -> Result<Visit, SetupFailure> {
     check_descriptors()?;
     let mut words = vec![0; LONGEST];
     let (length, _) = descriptors::receive(host.as_fd(), &mut words).map_err(cannot("be let into the sandbox"))?;
@@ -87,27 +106,35 @@ pub fn begin(host: OwnedFd, grant: &Grant, enforcement: Enforcement, streams: St
     }
     let powers = grant.powers();
     let Streams { input, output, error, terminal, apart, witness: _, outside: _ } = streams;
-    let own_terminal = powers.command.terminal;
-    let pumps =
-        Pumps::prepare(powers.limits.output, own_terminal, output, error, apart).map_err(cannot("make pipes"))?;
-    let input = Input::prepare(own_terminal, input).map_err(cannot("make pipes"))?;
+    let files = matches!(starts, Starts::Files(..));
+    let own_terminal = powers.command.terminal && !files;
+    // What is told of files has a measure of its own.
+    let limit = powers.limits.output.filter(|_| !files);
+    let pumps = Pumps::prepare(limit, own_terminal, output, error, apart).map_err(cannot("make pipes"))?;
+    let input = if files { Input::only(input) } else { Input::prepare(own_terminal, input) };
+    let input = input.map_err(cannot("make pipes"))?;
     if let Some((user, group)) = greeting.owner {
         pumps.give_to(user, group).and_then(|()| input.give_to(user, group)).map_err(cannot("hand its pipes over"))?;
     }
     // Never put back: a signal that arrives later must not cost the result.
     signals::block_all().map_err(cannot("block signals"))?;
     let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
-    let errand = sealed(&errand(grant, &greeting).map_err(cannot("pass on the command"))?);
-    let errand = errand.map_err(cannot("pass on the command"))?;
+    let (errand, order, time) = match starts {
+        Starts::Command => {
+            let order = Order::Start { number: 0, terminal: own_terminal };
+            (errand(grant, &greeting).map_err(cannot("pass on the command"))?, order, powers.limits.wall_time)
+        }
+        Starts::Files(operation, time) => (operation.encode(), Order::Files { number: 0 }, time),
+    };
+    let errand = sealed(&errand).map_err(cannot("pass on the command"))?;
     let three = [input.childs(), pumps.output_of_child(), pumps.error_of_child()];
     let along: Vec<BorrowedFd<'_>> = match own_terminal {
         true => vec![errand.as_fd()],
         false => std::iter::once(errand.as_fd()).chain(three).collect(),
     };
-    let order = Order::Start { number: 0, terminal: own_terminal };
     descriptors::send(host.as_fd(), &order.encode(), &along).map_err(cannot("reach the sandbox's host"))?;
     let started = Instant::now();
-    let deadline = powers.limits.wall_time.map(|time| started + time);
+    let deadline = time.map(|time| started + time);
     Ok(Visit {
         host,
         grant: grant.clone(),
@@ -119,6 +146,7 @@ pub fn begin(host: OwnedFd, grant: &Grant, enforcement: Enforcement, streams: St
         signals,
         started,
         deadline,
+        paused: None,
         grace: None,
         overrun: None,
         refused: Refused::default(),
@@ -147,6 +175,27 @@ fn errand(grant: &Grant, greeting: &Greeting) -> io::Result<Vec<u8>> {
         environment,
     };
     Ok(errand.encode())
+}
+
+/// Has everything in the sandbox that `host` leads to stand still, or go on.
+pub fn wish(host: &OwnedFd, pause: bool) -> Result<(), Trouble> {
+    let cannot = |why: String| Trouble {
+        message: format!("the sandbox can't be {}: {why}", if pause { "paused" } else { "resumed" }),
+        fix: "control groups are needed for that: run belljar as root, or in a delegated group (`belljar doctor`)"
+            .to_owned(),
+    };
+    let broken = |error: io::Error| cannot(format!("its host does not answer: {error}"));
+    let mut words = vec![0; LONGEST];
+    descriptors::receive(host.as_fd(), &mut words).map_err(broken)?;
+    let wish = if pause { Wish::Pause } else { Wish::Resume };
+    descriptors::send(host.as_fd(), wish.word(), &[]).map_err(broken)?;
+    let (length, _) = descriptors::receive(host.as_fd(), &mut words).map_err(broken)?;
+    let said = String::from_utf8_lossy(words.get(..length).unwrap_or_default()).into_owned();
+    match said.as_str() {
+        "done" => Ok(()),
+        "" => Err(broken(io::ErrorKind::UnexpectedEof.into())),
+        why => Err(cannot(why.to_owned())),
+    }
 }
 
 /// In memory, and changed by nobody any more.
@@ -183,6 +232,12 @@ impl model::Sandbox for Visit {
             });
         }
         let (exit, usage) = match self.end {
+            Some(End::Asleep) => {
+                return Outcome::NotSetUp(failure(
+                    "the sandbox is paused, and nothing can be started in it".to_owned(),
+                    "resume it first",
+                ));
+            }
             Some(End::Not(stage, errno)) => return Outcome::NotStarted(cannot_start(stage, errno, &self.grant)),
             Some(End::Ended(Ended::Exited(code), usage)) => (Exit::Code(code), usage),
             Some(End::Ended(Ended::Signalled(signal), usage)) => (Exit::Signal(signal), usage),
@@ -224,8 +279,9 @@ impl Visit {
         while self.end.is_none() {
             let now = Instant::now();
             let past = |moment: Option<Instant>| moment.is_some_and(|moment| now >= moment);
-            if past(self.deadline) || past(self.grace) {
-                self.overrun = Some(if past(self.deadline) { Overrun::WallTime } else { Overrun::Cancelled });
+            let deadline = self.deadline.filter(|_| self.paused.is_none());
+            if past(deadline) || past(self.grace) {
+                self.overrun = Some(if past(deadline) { Overrun::WallTime } else { Overrun::Cancelled });
                 return Ok(());
             }
             if let Some(terminal) = &mut self.terminal {
@@ -259,7 +315,8 @@ impl Visit {
             others.map(|(fd, out)| PollFd::from_borrowed_fd(fd, if out { PollFlags::OUT } else { PollFlags::IN })),
         );
         let screen = self.terminal.as_ref().and_then(Terminal::next);
-        let next = [self.deadline, self.grace, screen].into_iter().flatten().min();
+        let deadline = self.deadline.filter(|_| self.paused.is_none());
+        let next = [deadline, self.grace, screen].into_iter().flatten().min();
         let timeout: Option<Timespec> = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -278,6 +335,22 @@ impl Visit {
             Ok(received) => received,
         };
         let words = words.get(..length).unwrap_or_default();
+        match words {
+            ASLEEP => {
+                self.end = Some(End::Asleep);
+                return Ok(());
+            }
+            PAUSED => {
+                self.paused = self.paused.or(Some(Instant::now()));
+                return Ok(());
+            }
+            RESUMED => {
+                let stood = self.paused.take().map_or(Duration::ZERO, |since| since.elapsed());
+                self.deadline = self.deadline.map(|deadline| deadline + stood);
+                return Ok(());
+            }
+            _ => {}
+        }
         match Said::decode(words) {
             Some(Said::Started { terminal: true, .. }) => {
                 let outer = along.into_iter().next().ok_or(io::ErrorKind::InvalidData)?;

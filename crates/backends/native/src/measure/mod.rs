@@ -59,6 +59,19 @@ impl Measure {
         }
     }
 
+    /// Somebody inside who is no child of the first process.
+    pub fn invite(&mut self, guest: i32) {
+        self.tree.invite(guest);
+    }
+
+    /// It begins only now.
+    pub fn restart(&mut self) {
+        let now = Instant::now();
+        self.next = self.next.map(|_| now + SOONEST);
+        self.pause = SOONEST;
+        self.next_sample = now + SAMPLE;
+    }
+
     /// When to look again.
     pub fn next(&self) -> Instant {
         self.next.map_or(self.next_sample, |next| next.min(self.next_sample))

@@ -12,6 +12,8 @@ const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
 pub struct Tree {
     first: i32,
+    /// Somebody who came from elsewhere, and when they began: their number may come to mean another.
+    guest: Option<(i32, u64)>,
     pub memory: u64,
     pub cpu_time: Duration,
     /// Files that are open and have no name any more: device and bytes.
@@ -33,6 +35,7 @@ impl Tree {
     pub fn new(first: i32) -> Tree {
         Tree {
             first,
+            guest: None,
             memory: 0,
             cpu_time: Duration::ZERO,
             removed_files: Vec::new(),
@@ -44,6 +47,11 @@ impl Tree {
             turn: 0,
             ticks_per_second: rustix::param::clock_ticks_per_second().max(1),
         }
+    }
+
+    /// Somebody inside who is no child of the first.
+    pub fn invite(&mut self, guest: i32) {
+        self.guest = began(guest).map(|began| (guest, began));
     }
 
     /// Looks at everything once. A process that ends meanwhile counts for nothing: it holds nothing any more.
@@ -100,6 +108,7 @@ impl Tree {
     fn find(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut waiting = vec![self.first];
+        waiting.extend(self.guest.filter(|(guest, known)| began(*guest) == Some(*known)).map(|(guest, _)| guest));
         let mut seen = HashSet::new();
         while let Some(pid) = waiting.pop() {
             if !seen.insert(pid) {
@@ -166,6 +175,11 @@ fn resident(process: &Path) -> u64 {
 fn share(process: &Path) -> Option<u64> {
     let rollup = std::fs::read(process.join("smaps_rollup")).ok()?;
     Some(records::kilobytes(&rollup, "Pss_Anon:").saturating_add(records::kilobytes(&rollup, "Pss_Shmem:")))
+}
+
+fn began(process: i32) -> Option<u64> {
+    let record = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+    records::stat(&record).map(|stat| stat.started)
 }
 
 /// What is in the filesystem that holds the sandbox's /tmp, seen through a process's own root.

@@ -187,3 +187,46 @@ fn standing_answers_of_somebody_who_may_not_answer_do_not_stand() {
     let theirs = Terms { approvers: vec![name], ..soon() };
     desk.approvals.ask(&question(), &theirs, None, &Told(tell)).expect_err("somebody else has to say so");
 }
+
+#[test]
+fn a_yes_that_was_asked_for_first_is_worth_the_same_question_once() {
+    let desk = Desk::new();
+    let first = |decision: Decision| {
+        std::thread::scope(|scope| {
+            let (told, said) = channel();
+            let approvals = &desk.approvals;
+            let asking = scope.spawn(move || {
+                approvals.ask_for(crate::approvals::When::Later, &question(), &terms(), None, &Told(told))
+            });
+            let words = said.recv().expect("it is told where to answer");
+            let id = words.rsplit(' ').next().expect("words").trim_end_matches('`').to_owned();
+            desk.answer(&id, decision);
+            asking.join().expect("no panic")
+        })
+    };
+    let now = |question: &Question| {
+        let (tell, _told) = channel();
+        desk.approvals.ask(question, &soon(), None, &Told(tell))
+    };
+    first(Decision::Deny).expect_err("a no");
+    now(&question()).expect_err("and nothing is kept of it");
+    first(Decision::Once).expect("a yes");
+    assert_eq!(desk.left(), [] as [&str; 0]);
+    now(&Question { revision: "cc".repeat(32), ..question() }).expect_err("another policy asks again");
+    let other = vec![("command".to_owned(), "git push --force -u x".to_owned())];
+    now(&Question { shown: other, ..question() }).expect_err("another command asks again");
+    let approval = now(&question()).expect("it was asked for first");
+    assert!(approval.by.ends_with("who was asked first"), "{approval:?}");
+    now(&question()).expect_err("it was worth one");
+    // To ask first again does not use it up.
+    first(Decision::Once).expect("a yes");
+    let name = desk.file("session").join(crate::approvals::session::name_for_once(
+        desk.approvals.session.as_deref().expect("we lead one"),
+        &question().compute_digest(),
+    ));
+    assert!(name.exists());
+    // Somebody else's file in its place is none.
+    let text = std::fs::read_to_string(&name).expect("a file").replace("once", "deny");
+    std::fs::write(&name, text).expect("written");
+    now(&question()).expect_err("that is no yes");
+}

@@ -15,7 +15,7 @@ pub const LOG_HELP: &str = "\
   belljar log --json > all.ndjson    everything, an object a line
 
 Kinds: run.asked, run.judged, run.ended, run.receipt, approval.*, sandbox.*, program.started, run.sample,
-network.*, call.denied, files.changed, output.released, artifact.*, commit.*, policy.*, monitor.*, agent.*, ledger.*; a first word
+network.*, call.denied, files.*, output.released, artifact.*, commit.*, policy.*, monitor.*, agent.*, ledger.*; a first word
 stands for all of its kind.
 Times are UTC. Values of secrets are never in the record.";
 

@@ -1,8 +1,11 @@
 //! What can be asked under `/v1`, and how it describes itself.
 
 mod approvals;
+mod files;
 mod languages;
+mod live;
 mod more;
+mod ranges;
 mod records;
 mod run;
 mod sandboxes;
@@ -32,7 +35,7 @@ use utoipa_axum::routes;
 use crate::caller::{self, Caller};
 use crate::problem::{Problem, Result};
 use crate::runs::Event;
-use crate::{App, door, idempotency, reference};
+use crate::{App, door, idempotency, mount, reference};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -53,6 +56,7 @@ pub fn router(app: App) -> Router {
         .route_layer(middleware::from_fn_with_state(app.clone(), caller::known));
     Router::new()
         .merge(known)
+        .merge(mount::router(app.clone()))
         .route("/v1/health", get(health))
         .route("/v1/openapi.json", get(move || async move { Json((*document).clone()) }))
         .route("/v1/reference", get(move || async move { Html((*page).clone()) }))
@@ -81,6 +85,20 @@ fn known() -> OpenApiRouter<App> {
         .routes(routes!(sandboxes::snapshot))
         .routes(routes!(sandboxes::rollback))
         .routes(routes!(sandboxes::fork))
+        .routes(routes!(live::open))
+        .routes(routes!(live::stop))
+        .routes(routes!(live::pause))
+        .routes(routes!(live::resume))
+        .routes(routes!(live::stdin))
+        .routes(routes!(live::signal))
+        .routes(routes!(files::read, files::write, files::remove))
+        .routes(routes!(files::list))
+        .routes(routes!(files::stat))
+        .routes(routes!(files::make_folder))
+        .routes(routes!(files::rename))
+        .routes(routes!(files::search))
+        .routes(routes!(files::pack, files::unpack))
+        .routes(routes!(files::watch))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::stream))
         .routes(routes!(approvals::show, approvals::reply))

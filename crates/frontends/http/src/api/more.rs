@@ -142,7 +142,7 @@ pub async fn test(
     if sent.command.is_empty() {
         return Err(Problem::wrong("say `command`"));
     }
-    Ok(Json(ask(&app, &caller, Task::Check { command: sent.command, agent: sent.agent }).await?))
+    Ok(Json(ask(&app, &caller, Task::Check { command: sent.command, agent: sent.agent, id: None }).await?))
 }
 
 /// Names of secrets, and where each may go. Values never come out.
@@ -239,6 +239,15 @@ pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller
     text += &format!(
         "# HELP belljar_service_runs Runs that go on.\n# TYPE belljar_service_runs gauge\nbelljar_service_runs {}\n",
         app.runs.going().len()
+    );
+    text += &format!(
+        "# HELP belljar_service_warm_total Runs that a warm interpreter could have, by whether one stood ready.\n# TYPE belljar_service_warm_total counter\nbelljar_service_warm_total{{ready=\"yes\"}} {}\nbelljar_service_warm_total{{ready=\"no\"}} {}\n",
+        app.warm.taken.load(Ordering::Relaxed),
+        app.warm.missed.load(Ordering::Relaxed)
+    );
+    text += &format!(
+        "# HELP belljar_service_warm_ready Sandboxes that stand ready.\n# TYPE belljar_service_warm_ready gauge\nbelljar_service_warm_ready {}\n",
+        app.warm.ready()
     );
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

@@ -15,6 +15,7 @@ use crate::App;
 use crate::body::Sent;
 use crate::caller::Caller;
 use crate::idempotency;
+use crate::opened::Using;
 use crate::problem::{Problem, Result};
 use crate::runs::{self, Piped, Run};
 use crate::tokens::Scope;
@@ -47,12 +48,19 @@ pub async fn run(
         _ => return Err(Problem::wrong("say either `command`, or `language` and `code`")),
     };
     let task = Task::Run { wish: options.wish(command)?, folder: runs::new_id()?, files: files(sent) };
-    let piped = Piped { stdin, streamed: stream };
-    begin(&app, &caller, &headers, caller.job(&app, task), piped).await
+    let piped = Piped { stdin, open: false, streamed: stream };
+    begin(&app, &caller, &headers, caller.job(&app, task), piped, None).await
 }
 
 /// Carries a run out, and answers as was asked for.
-pub async fn begin(app: &App, caller: &Caller, headers: &HeaderMap, job: Job, piped: Piped) -> Result<Response> {
+pub async fn begin(
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    job: Job,
+    piped: Piped,
+    using: Option<Using>,
+) -> Result<Response> {
     let (streams, keyed) = (piped.streamed, headers.contains_key(idempotency::HEADER));
     if streams && keyed {
         return Err(Problem::wrong("`stream` and `Idempotency-Key` don't go together")
@@ -61,7 +69,7 @@ pub async fn begin(app: &App, caller: &Caller, headers: &HeaderMap, job: Job, pi
     let admitted = app.admission.enter(&caller.tenant).await?;
     let run = app.runs.begin(&caller.tenant)?;
     let listens = streams.then(|| run.clone().listen(0));
-    runs::carry(app.pool.clone(), run.clone(), job, piped, admitted);
+    runs::carry(app, run.clone(), job, piped, (admitted, using));
     if let Some(listens) = listens {
         return Ok(streamed(listens));
     }
@@ -69,6 +77,16 @@ pub async fn begin(app: &App, caller: &Caller, headers: &HeaderMap, job: Job, pi
     let end = waiting.run.end().await;
     waiting.over = true;
     Ok(Json(end?).into_response())
+}
+
+/// Begins a run that goes on by itself, and says which it is. It is no job: it may go on for as long as it likes.
+pub fn begin_apart(app: &App, caller: &Caller, job: Job, piped: Piped, using: Option<Using>) -> Result<Response> {
+    let permit = app.admission.stay(&caller.tenant)?;
+    let run = app.runs.begin_as(&caller.tenant, true)?;
+    let begun = super::live::begun(&run.id);
+    let place = format!("/v1/runs/{}", run.id);
+    runs::carry(app, run, job, piped, (permit, using));
+    Ok((StatusCode::ACCEPTED, [(axum::http::header::LOCATION, place)], Json(begun)).into_response())
 }
 
 /// Whoever waits; if they go away before the end, there is nobody to run it for.

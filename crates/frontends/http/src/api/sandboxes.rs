@@ -12,11 +12,13 @@ use service::Task;
 use service::job::Favored;
 use utoipa::{IntoParams, ToSchema};
 
+use super::live::{self, OpenRequest};
 use super::types::{CreateRequest, ExecRequest, Page, Paging, files};
 use super::{Asked, Named, ask, run};
 use crate::App;
 use crate::body::Sent;
 use crate::caller::Caller;
+use crate::idempotency;
 use crate::problem::{Problem, Result};
 use crate::runs::{self, Piped};
 use crate::tokens::Scope;
@@ -63,9 +65,26 @@ pub async fn create(
     Sent(request): Sent<CreateRequest>,
 ) -> Result<Response> {
     caller.needs(Scope::Run)?;
-    let CreateRequest { name, files: sent, options } = request;
+    let CreateRequest { name, files: sent, open, expires, idle, options } = request;
+    let stays = OpenRequest { expires, idle };
+    if open == Some(false) && (expires.is_some() || idle.is_some()) {
+        return Err(Problem::wrong("`expires` and `idle` are about a sandbox that is open"));
+    }
     let task = Task::Create { wish: options.wish(Vec::new())?, folder: runs::new_id()?, files: files(sent), name };
-    let made = ask(&app, &caller, task).await?;
+    let mut made = ask(&app, &caller, task).await?;
+    if open != Some(false) {
+        let id = made["id"].as_str().unwrap_or_default().to_owned();
+        made = match live::opened(&app, &caller, id.clone(), &stays).await {
+            Ok(opened) => opened,
+            // Not every backend has sandboxes that stay; who did not ask for one has one that is set up for each command.
+            Err(problem) if open.is_none() && problem.kind.ends_with(":not-set-up") => made,
+            Err(problem) => {
+                // Made to be open, and it is not: then it is not there either.
+                drop(ask(&app, &caller, Task::Remove { id }).await);
+                return Err(problem);
+            }
+        };
+    }
     let place = format!("/v1/sandboxes/{}", made["id"].as_str().unwrap_or_default());
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(made)).into_response())
 }
@@ -79,7 +98,9 @@ pub async fn show(
     Named(id): Named<String>,
 ) -> Result<Json<Value>> {
     caller.needs(Scope::Read)?;
-    Ok(Json(ask(&app, &caller, Task::Sandbox { id }).await?))
+    let mut shown = ask(&app, &caller, Task::Sandbox { id }).await?;
+    live::show(&app, &caller, &mut shown);
+    Ok(Json(shown))
 }
 
 /// Remove it with all its changes and snapshots.
@@ -91,13 +112,22 @@ pub async fn remove(
     Named(id): Named<String>,
 ) -> Result<Json<Value>> {
     caller.needs(Scope::Files)?;
+    // Open, it is stopped first: whoever wants it gone wants that too.
+    if app.opened.find(&caller.tenant, &id).is_some() {
+        caller.needs(Scope::Run)?;
+        live::stopped(&app, &caller, id.clone()).await?;
+    }
     Ok(Json(ask(&app, &caller, Task::Remove { id }).await?))
 }
 
 /// Run a command in it. What it changes stays.
+///
+/// With `background` the answer comes at once, and the run goes on whoever listens: see `/v1/runs/{id}`, its `events`, `stdin` and
+/// `signal`.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/exec", tag = "sandboxes", request_body = ExecRequest,
     params(("id" = String, Path, description = "Its id or name")),
-    responses((status = 200, description = "It ran", body = super::types::RunShown)))]
+    responses((status = 200, description = "It ran", body = super::types::RunShown),
+        (status = 202, description = "It goes on in the background: its id, and where its events are", body = Object)))]
 pub async fn exec(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -106,7 +136,7 @@ pub async fn exec(
     Sent(request): Sent<ExecRequest>,
 ) -> Result<Response> {
     caller.needs(Scope::Run)?;
-    let ExecRequest { command, stdin, timeout, stream, mut options } = request;
+    let ExecRequest { command, stdin, timeout, stream, background, interactive, mut options } = request;
     if command.is_empty() {
         return Err(Problem::wrong("say `command`"));
     }
@@ -114,8 +144,18 @@ pub async fn exec(
         return Err(Problem::wrong("a sandbox has its workspaces from when it was made"));
     }
     options.limits.timeout = timeout.or(options.limits.timeout);
+    if background && (stream || headers.contains_key(idempotency::HEADER)) {
+        return Err(Problem::wrong("`background` goes neither with `stream` nor with `Idempotency-Key`"));
+    }
+    if interactive && (!background || stdin.is_some()) {
+        return Err(Problem::wrong("`interactive` goes with `background`, and without `stdin`"));
+    }
+    let using = app.opened.uses(&caller.tenant, &id)?;
     let job = caller.job(&app, Task::RunIn { id, wish: options.wish(command)? });
-    run::begin(&app, &caller, &headers, job, Piped { stdin, streamed: stream }).await
+    if background {
+        return run::begin_apart(&app, &caller, job, Piped { stdin, open: interactive, streamed: true }, using);
+    }
+    run::begin(&app, &caller, &headers, job, Piped { stdin, open: false, streamed: stream }, using).await
 }
 
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -191,7 +231,10 @@ pub async fn apply(
 ) -> Result<Json<Value>> {
     caller.needs(Scope::Files)?;
     let paths = request.paths.into_iter().map(PathBuf::from).collect();
-    Ok(Json(ask(&app, &caller, Task::Apply { id, paths, favor: request.favor, check: request.check }).await?))
+    Ok(Json(
+        ask(&app, &caller, Task::Apply { id, paths, favor: request.favor, check: request.check, by_agent: false })
+            .await?,
+    ))
 }
 
 /// Throw its changes away.

@@ -202,6 +202,10 @@ pub struct ExecRequest {
     #[schema(minimum = 0.001)]
     pub timeout: Option<f64>,
     pub stream: bool,
+    /// Answer at once; it goes on whoever listens.
+    pub background: bool,
+    /// Its input stays open for `POST /v1/runs/{id}/stdin`.
+    pub interactive: bool,
     pub options: Options,
 }
 
@@ -211,6 +215,15 @@ pub struct ExecRequest {
 pub struct CreateRequest {
     pub name: Option<String>,
     pub files: BTreeMap<String, FileContents>,
+    /// It stands at once, and stays until it is stopped: what is started in it goes on. Else each command sets it up anew. If it
+    /// is not said: yes, where the backend can.
+    pub open: Option<bool>,
+    /// Seconds for which it stays open.
+    #[schema(minimum = 1)]
+    pub expires: Option<f64>,
+    /// Seconds in which nothing is done in it over this API, after which it is stopped; 300 if neither is said.
+    #[schema(minimum = 0)]
+    pub idle: Option<f64>,
     pub options: Options,
 }
 

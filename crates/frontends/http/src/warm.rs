@@ -1,0 +1,196 @@
+//! Runs that are much like those before them find a sandbox that stands already, with a warm interpreter in it.
+//!
+//! What is kept ready is for one tenant and one wish, and for one run: nothing of a run is there for the next. Whether it is let in
+//! is decided by whoever carries it out; here it is only fetched from the shelf.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use service::{Interpreter, Job, Lost, Pool, Running, Setting, Standby, Streams, Task, Wish};
+
+use crate::runs;
+
+/// Kinds of runs that something is kept ready for; of more, those that were asked for longest ago get nothing.
+const MOST_KINDS: usize = 16;
+/// A kind that nobody asks for is given up after this.
+const FORGOTTEN: Duration = Duration::from_secs(120);
+/// Modules that take long to load: code that names one gets an interpreter that has them.
+const HEAVY: [&str; 3] = ["numpy", "pandas", "matplotlib"];
+const PLAIN: &str = "python";
+const LOADED: &str = "python with numpy, pandas and matplotlib";
+
+/// The interpreters to keep warm, if the host has one.
+pub fn interpreters() -> Vec<Interpreter> {
+    let Some(program) = python() else { return Vec::new() };
+    let heavy = HEAVY.iter().map(|name| (*name).to_owned()).collect();
+    vec![Interpreter::new(PLAIN, program.clone(), Vec::new()), Interpreter::new(LOADED, program, heavy)]
+}
+
+/// The one that `python3` leads to, if that is a program and not a script that looks for one.
+fn python() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|path| path.is_file())?;
+    let program = std::fs::canonicalize(found).ok()?;
+    let mut first = [0; 4];
+    std::io::Read::read_exact(&mut std::fs::File::open(&program).ok()?, &mut first).ok()?;
+    (first == *b"\x7fELF").then_some(program)
+}
+
+/// What must be the same for one to stand in for another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    setting: String,
+    wish: String,
+    interpreter: &'static str,
+}
+
+struct Shelf {
+    ready: Vec<Standby>,
+    /// That are being made.
+    coming: usize,
+    asked: Instant,
+    /// It could not be made; there is no use in trying again for a while.
+    failed: Option<Instant>,
+}
+
+/// What was taken from the shelf is made anew when this is dropped: after the answer, so that it takes no time from it.
+pub struct Refill {
+    kind: Kind,
+    pool: Pool,
+    job: Job,
+    warm: Arc<Warm>,
+}
+
+impl Drop for Refill {
+    fn drop(&mut self) {
+        self.warm.clone().fill(self.kind.clone(), self.pool.clone(), self.job.clone());
+    }
+}
+
+pub struct Warm {
+    /// Of each kind.
+    each: usize,
+    shelves: Mutex<HashMap<Kind, Shelf>>,
+    pub taken: AtomicU64,
+    pub missed: AtomicU64,
+}
+
+impl Warm {
+    pub fn new(each: usize) -> Warm {
+        Warm { each, shelves: Mutex::default(), taken: AtomicU64::new(0), missed: AtomicU64::new(0) }
+    }
+
+    /// Hands a job over: to whoever stands ready for it, or as ever.
+    pub async fn begin(
+        self: &Arc<Self>,
+        pool: &Pool,
+        job: &Job,
+        streams: Streams,
+    ) -> Result<(Running, Option<Refill>), Lost> {
+        let Some((kind, ready)) = self.kind(job) else { return Ok((pool.begin(job, Some(streams)).await?, None)) };
+        let standby = self.take(&kind);
+        let counted = if standby.is_some() { &self.taken } else { &self.missed };
+        counted.fetch_add(1, Ordering::Relaxed);
+        let begun = match standby {
+            Some(standby) => standby.begin(job, streams).await,
+            None => pool.begin(job, Some(streams)).await,
+        };
+        Ok((begun?, Some(Refill { kind, pool: pool.clone(), job: ready, warm: self.clone() })))
+    }
+
+    /// Which it is, and the job that makes something ready for it.
+    fn kind(&self, job: &Job) -> Option<(Kind, Job)> {
+        let Task::Run { wish, files, .. } = &job.task else { return None };
+        let code = match files.get("main.py") {
+            Some(service::Contents::Text(code)) if self.each > 0 => code,
+            _ => return None,
+        };
+        let plain = wish.command == ["python3", "main.py"] && wish.workspace.is_none();
+        if !plain || wish.backend.as_deref().is_some_and(|backend| backend != "native") || wish.image.is_some() {
+            return None;
+        }
+        let heavy = HEAVY.iter().any(|name| code.contains(name));
+        let interpreter = if heavy { LOADED } else { PLAIN };
+        let Job { setting, .. } = job;
+        let kind = Kind {
+            setting: serde_json::to_string(setting).ok()?,
+            wish: serde_json::to_string(wish).ok()?,
+            interpreter,
+        };
+        Some((kind, making(setting.clone(), wish.clone(), interpreter)))
+    }
+
+    fn take(&self, kind: &Kind) -> Option<Standby> {
+        let mut shelves = self.lock();
+        let shelf = shelves.get_mut(kind)?;
+        shelf.asked = Instant::now();
+        while let Some(standby) = shelf.ready.pop() {
+            if standby.waits() {
+                return Some(standby);
+            }
+        }
+        None
+    }
+
+    /// Makes as many ready as are missing. Comes back at once.
+    fn fill(self: Arc<Self>, kind: Kind, pool: Pool, job: Job) {
+        let missing = {
+            let mut shelves = self.lock();
+            shelves.retain(|_, shelf| shelf.asked.elapsed() < FORGOTTEN);
+            if !shelves.contains_key(&kind) && shelves.len() >= MOST_KINDS {
+                let oldest = shelves.iter().min_by_key(|(_, shelf)| shelf.asked).map(|(kind, _)| kind.clone());
+                oldest.map(|oldest| shelves.remove(&oldest));
+            }
+            let new = || Shelf { ready: Vec::new(), coming: 0, asked: Instant::now(), failed: None };
+            let shelf = shelves.entry(kind.clone()).or_insert_with(new);
+            if shelf.failed.is_some_and(|at| at.elapsed() < FORGOTTEN) {
+                return;
+            }
+            let missing = self.each.saturating_sub(shelf.ready.len() + shelf.coming);
+            shelf.coming += missing;
+            missing
+        };
+        for _ in 0..missing {
+            let (warm, kind, pool, mut job) = (self.clone(), kind.clone(), pool.clone(), job.clone());
+            tokio::spawn(async move {
+                let folder = runs::new_id();
+                let made = match (&mut job.task, folder) {
+                    (Task::MakeReady { folder, .. }, Ok(new)) => {
+                        *folder = new;
+                        pool.make_ready(&job).await.ok().and_then(Result::ok)
+                    }
+                    _ => None,
+                };
+                let mut shelves = warm.lock();
+                let Some(shelf) = shelves.get_mut(&kind) else { return };
+                shelf.coming = shelf.coming.saturating_sub(1);
+                match made {
+                    Some(standby) => shelf.ready.push(standby),
+                    None => shelf.failed = Some(Instant::now()),
+                }
+            });
+        }
+    }
+
+    /// How many stand ready.
+    pub fn ready(&self) -> usize {
+        self.lock().values().map(|shelf| shelf.ready.len()).sum()
+    }
+
+    /// What waits is let go: nobody will come any more.
+    pub fn end(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Kind, Shelf>> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn making(setting: Setting, wish: Wish, interpreter: &str) -> Job {
+    let (folder, interpreter) = (String::new(), interpreter.to_owned());
+    Job { setting, task: Task::MakeReady { wish, folder, interpreter } }
+}

@@ -1,0 +1,213 @@
+//! Runs that find a sandbox standing: the same as without, only sooner.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+use belljar_testkit::Who;
+use belljar_testkit::twice::Check;
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+use crate::server::{Server, below, until};
+use crate::{holds, told};
+
+pub const ALL: &[(&str, Check)] = &[
+    ("what_runs_where_something_stood_ready_is_told_from_nothing_else", the_same),
+    ("nothing_of_a_run_is_there_for_the_next", apart),
+    ("what_stands_ready_is_of_no_use_when_the_walls_are_others_by_now", other_walls),
+    ("a_copy_can_not_change_the_program_that_it_is_a_copy_of", own_program),
+    ("what_stands_ready_goes_with_its_server", gone),
+];
+
+/// Looks at everything that a program can see of how it was begun.
+const LOOKS: &str = r#"
+import json, os, resource, signal, sys, time
+print(json.dumps({
+    "argv": sys.argv, "file": os.path.basename(__file__), "name": __name__, "here": os.path.dirname(__file__) == os.getcwd(),
+    "path": sys.path[0] == os.getcwd(), "environment": sorted(k for k in os.environ if k != "PWD"), "user": [os.getuid(), os.geteuid(), os.getgid()],
+    "groups": os.getgroups(), "mask": [int(n) for n in signal.pthread_sigmask(signal.SIG_BLOCK, [])], "umask": os.umask(0o22),
+    "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+    "child": signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL, "terminated": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,
+    "descriptors": sorted(int(n) for n in os.listdir("/proc/self/fd"))[:3], "more": len(os.listdir("/proc/self/fd")),
+    "limits": [resource.getrlimit(n) for n in range(16)], "session": os.getsid(0) == os.getpid(), "group": os.getpgrp() == os.getpid(),
+    "processes": len([n for n in os.listdir("/proc") if n.isdigit()]), "name of host": os.uname().nodename,
+    "status": [line.split() for line in open("/proc/self/status") if line.startswith(("NoNewPrivs", "Seccomp:", "Cap"))],
+    "executable": os.path.realpath(sys.executable), "input": sys.stdin.read(), "encoding": [sys.stdout.encoding, sys.getfilesystemencoding()],
+}, sort_keys=True))
+open("kept.txt", "w").write("written at the end")
+print("to error", file=sys.stderr)
+def inner():
+    raise ValueError("on purpose")
+inner()
+"#;
+
+fn ask(server: &Server, code: &str, more: &Value) -> Result<Value, String> {
+    let mut body = json!({"language": "python", "code": code});
+    if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
+        body.extend(more.clone());
+    }
+    Ok(server.post("/v1/run", &body)?.expect(200)?.json()?["result"].clone())
+}
+
+fn stands_ready(server: &Server) -> Result<(), String> {
+    until("something stands ready", || {
+        let metrics = server.get("/v1/metrics")?.expect(200)?.text();
+        Ok(!metrics.contains("belljar_service_warm_ready 0\n"))
+    })
+}
+
+/// The same until something stood ready for it: what is ready may be for another kind of run.
+fn ask_ready(server: &Server, code: &str, more: &Value) -> Result<Value, String> {
+    let mut result = Value::Null;
+    until("something stood ready", || {
+        result = ask(server, code, more)?;
+        Ok(was_ready(&result))
+    })?;
+    Ok(result)
+}
+
+fn was_ready(result: &Value) -> bool {
+    result["backend_because"] == "it stood ready"
+}
+
+/// Without what is new with each: the folder's name.
+fn without_folder(result: &Value, stream: &str) -> String {
+    let text = result[stream]["text"].as_str().unwrap_or_default();
+    let hex = |word: &str| word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text.split('/').map(|part| if hex(part) { "FOLDER" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+fn the_same(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    let more =
+        json!({"stdin": "asked", "options": {"environment": {"GREETING": "hello"}, "limits": {"processes": 50}}});
+    let cold = ask(&server, LOOKS, &more)?;
+    holds(!was_ready(&cold), "nothing stood ready for the first")?;
+    stands_ready(&server)?;
+    let warm = ask(&server, LOOKS, &more)?;
+    holds(was_ready(&warm), &warm)?;
+    holds(warm["exit"] == 1 && cold["exit"] == 1, &warm)?;
+    let (cold_said, warm_said) = (without_folder(&cold, "stdout"), without_folder(&warm, "stdout"));
+    let (cold_said, warm_said): (Value, Value) =
+        (told(serde_json::from_str(&cold_said))?, told(serde_json::from_str(&warm_said))?);
+    for (name, value) in cold_said.as_object().into_iter().flatten() {
+        holds(warm_said[name] == *value, format!("{name}: {value} and {}", warm_said[name]))?;
+    }
+    let (cold_said, warm_said) = (without_folder(&cold, "stderr"), without_folder(&warm, "stderr"));
+    holds(cold_said == warm_said && warm_said.contains("on purpose"), format!("{cold_said}\nand\n{warm_said}"))?;
+    for result in [&cold, &warm] {
+        let id = result["changes"]["sandbox"].as_str().ok_or(format!("its change is kept: {result}"))?;
+        let patch = server.get(&format!("/v1/sandboxes/{id}/patch"))?.expect(200)?.text();
+        holds(patch.contains("+written at the end"), patch)?;
+    }
+    let run = warm["run"].as_str().ok_or("it has a number")?;
+    let log = server.desk.say(&["log", "--run", run, "--json"])?;
+    let log = String::from_utf8_lossy(&log.out).into_owned();
+    holds(log.contains("run.ended") && log.contains("main.py"), log)?;
+    // Codes, signals and time, as ever.
+    for (code, exit, signal) in [
+        ("raise SystemExit(7)", json!(7), Value::Null),
+        ("import os; os.kill(os.getpid(), 9)", Value::Null, json!(9)),
+        ("import sys; sys.exit('said')", json!(1), Value::Null),
+    ] {
+        let result = ask_ready(&server, code, &json!({}))?;
+        holds(result["exit"] == exit && result["signal"] == signal, &result)?;
+    }
+    let more = json!({"timeout": 1.0});
+    ask_ready(&server, "pass", &more)?;
+    let late = ask_ready(&server, "while True: pass", &more)?;
+    holds(late["overrun"] == "wall-time", &late)
+}
+
+fn apart(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    let leaves = "import builtins, os, sys, random\nbuiltins.left = 1\nsys.modules['left'] = os\nos.environ['LEFT'] = '1'\nopen('/tmp/left', 'w').write('x')\nprint(random.random(), os.urandom(4).hex())";
+    let looks = "import builtins, os, sys, random\nprint(hasattr(builtins, 'left'), 'left' in sys.modules, 'LEFT' in os.environ, os.path.exists('/tmp/left'), os.listdir('.'))\nprint(random.random())";
+    let mut numbers = Vec::new();
+    for _ in 0..3 {
+        ask(&server, leaves, &json!({}))?;
+        stands_ready(&server)?;
+        let looked = ask(&server, looks, &json!({}))?;
+        holds(was_ready(&looked), &looked)?;
+        let text = looked["stdout"]["text"].as_str().unwrap_or_default().to_owned();
+        let (seen, number) = text.split_once('\n').ok_or("it says two lines")?;
+        holds(seen == "False False False False ['main.py']", seen)?;
+        numbers.push(number.to_owned());
+        stands_ready(&server)?;
+    }
+    numbers.sort();
+    numbers.dedup();
+    holds(numbers.len() == 3, "no two have the same numbers ahead")
+}
+
+fn other_walls(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    let code = "print(open('/etc/services').read(3))";
+    ask(&server, code, &json!({}))?;
+    stands_ready(&server)?;
+    let readable = ask(&server, code, &json!({}))?;
+    let seen = |result: &Value| result["stdout"]["text"].as_str().map(str::len);
+    holds(was_ready(&readable) && seen(&readable) == Some(4), &readable)?;
+    stands_ready(&server)?;
+    // From now on nobody sees it: what stands is as it was before.
+    server.desk.policy("[files]\nhide = [\"/etc/services\"]\n")?;
+    let hidden = ask(&server, code, &json!({}))?;
+    holds(!was_ready(&hidden) && seen(&hidden) == Some(1), &hidden)
+}
+
+/// Whoever comes from outside has a name for a file of the host: the program that it is a copy of.
+fn own_program(who: Who) -> Result<(), String> {
+    const CHANGES: &str = "import os\nfor change in (lambda p: os.chmod(p, 0o711), lambda p: os.utime(p, (1, 1)), lambda p: os.setxattr(p, 'user.left', b'1')):\n    try:\n        change('/proc/self/exe')\n    except OSError:\n        pass\n";
+    let desk = Desk::of(who)?;
+    let programs = desk.home.join("programs");
+    told(fs::create_dir(&programs))?;
+    told(desk.project.give(&programs))?;
+    let seen =
+        |path: &Path| fs::metadata(path).map(|stat| (stat.mode(), stat.mtime())).map_err(|error| error.to_string());
+    let put = |name: &str| -> Result<PathBuf, String> {
+        let path = programs.join(name);
+        // By a program of its own: what is open for writing here is also open in whatever other tests begin meanwhile.
+        let copied = told(std::process::Command::new("cp").arg("-L").arg("/usr/bin/python3").arg(&path).status())?;
+        holds(copied.success(), "it can be copied")?;
+        told(desk.project.give(&path))?;
+        Ok(path)
+    };
+    let (own, control) = (put("python3")?, put("control")?);
+    let (before, control_before) = (seen(&own)?, seen(&control)?);
+    // Without walls, all of that can be done.
+    let mut bare = std::process::Command::new(&control);
+    bare.args(["-I", "-c", CHANGES]).current_dir("/").uid(who.user_id()).gid(who.user_id());
+    holds(told(bare.status())?.success() && seen(&control)? != control_before, "the control failed")?;
+    let server = Server::on(desk, &[], Some(&programs))?;
+    let mut warm = 0;
+    for _ in 0..20 {
+        warm += u32::from(was_ready(&ask(&server, CHANGES, &json!({}))?));
+        holds(seen(&own)? == before, "it was changed")?;
+        // Of root's, copies are somebody else, and something stands ready; of a user's own, nothing ever does.
+        if who == Who::Root {
+            stands_ready(&server)?;
+        }
+    }
+    holds((warm > 0) == (who == Who::Root), format!("{warm} of 20 stood ready"))
+}
+
+fn gone(who: Who) -> Result<(), String> {
+    let mut server = Server::start(who)?;
+    ask(&server, "pass", &json!({}))?;
+    stands_ready(&server)?;
+    let all = below(server.pid());
+    let warm = |number: &&i32| {
+        let words = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains("A warm interpreter")
+    };
+    holds(all.iter().filter(warm).count() > 2, "interpreters and copies of them")?;
+    server.signal(9)?;
+    server.wait()?;
+    let lives = |number: &i32| {
+        let state = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        state.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    };
+    until("all of them are gone", || Ok(!all.iter().any(lives)))
+}
