@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
+use testkit::contestant::peers_folder;
 
 use crate::place;
 
@@ -28,7 +29,8 @@ struct Built {
 /// `folder`: where `belljar` is, or will be; otherwise beside every build of it.
 pub fn install(folder: Option<&str>) -> Result<(), String> {
     tools::install()?;
-    let work = targets().join("interpreters");
+    // Of root's, beside all else that tests need: minutes that the next build here does not take again.
+    let work = if place::are_we_root() { peers_folder() } else { place::targets() }.join("interpreters");
     fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
     let built = [javascript::build(&work)?, python::build(&work)?];
     let places = folder.map_or_else(builds, |folder| vec![PathBuf::from(folder)]);
@@ -41,16 +43,12 @@ pub fn install(folder: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn targets() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| place::tree().join("target"), PathBuf::from)
-}
-
 /// Where belljar was built: the default build, and the one that is released.
 fn builds() -> Vec<PathBuf> {
     let kinds = ["gnu", "musl"].map(|kind| format!("{}-unknown-linux-{kind}/release", std::env::consts::ARCH));
     let folders: Vec<PathBuf> =
-        kinds.iter().map(|kind| targets().join(kind)).filter(|folder| folder.is_dir()).collect();
-    if folders.is_empty() { vec![targets().join(&kinds[0])] } else { folders }
+        kinds.iter().map(|kind| place::targets().join(kind)).filter(|folder| folder.is_dir()).collect();
+    if folders.is_empty() { vec![place::targets().join(&kinds[0])] } else { folders }
 }
 
 /// Everything anew, and the list last: without it there is no interpreter.

@@ -249,6 +249,15 @@ const fn made(
     Need { what, without, kind: Kind::Made(make, importance), present }
 }
 
+/// The compiler for what is released, before anything is built.
+pub fn compiler() -> Result<(), String> {
+    match (has("musl-gcc"), place::are_we_root()) {
+        (true, _) => Ok(()),
+        (false, true) => packages(vec!["musl-tools"]),
+        (false, false) => Err("there is no musl-gcc; install the package musl-tools".to_owned()),
+    }
+}
+
 fn packages(names: Vec<&str>) -> Result<(), String> {
     if names.is_empty() {
         return Ok(());

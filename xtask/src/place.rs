@@ -10,6 +10,11 @@ pub fn tree() -> PathBuf {
     own.parent().map(Path::to_owned).unwrap_or_default()
 }
 
+/// Where cargo puts what it builds.
+pub fn targets() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| tree().join("target"), PathBuf::from)
+}
+
 pub fn are_we_root() -> bool {
     // Whoever reads this folder owns it: our effective user.
     std::fs::metadata("/proc/self").is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0)

@@ -21,9 +21,7 @@ pub fn test() -> Result<(), String> {
     steps.run("lints", cargo().args(["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]));
     dependencies(&mut steps);
     steps.check("laws of the architecture", structure::check);
-    // With tests and examples: otherwise what these need of dependencies differs, and Cedar is built a second time.
-    steps.run("build", cargo().args(["build", "--release", "--workspace", "--all-targets"]));
-    steps.check("the worker for modules", || release::with_its_worker(&belljar()));
+    steps.check("build", release::everything);
     steps.check("interpreters", || interpreters::install(belljar().parent().and_then(std::path::Path::to_str)));
     tests(&mut steps);
     if root {
@@ -64,21 +62,29 @@ fn dependencies(steps: &mut Steps) {
 
 /// Unit, golden, CLI and escape tests, each in a process of its own.
 fn tests(steps: &mut Steps) {
-    let mut command = cargo();
-    command.args(["nextest", "run", "--release", "--workspace", "--no-fail-fast"]);
-    if let Some(copy) = copy_for_the_test_user() {
+    let copy = copy_for_the_test_user();
+    if let Some(copy) = &copy {
         println!("\n{TEST_USER} can't reach the build: testing a copy, {}", copy.display());
-        command.env("BELLJAR", copy);
     }
-    let (mut passed, mut failed) = (0, 0);
-    let held = steps.run_and_see("tests", &mut command, |line| {
-        if let Some(counts) = counts(line) {
-            (passed, failed) = counts;
-        }
-    });
-    // The step itself counts for one; it must not hide or double the tests in it.
-    steps.passed += if held { u64::saturating_sub(passed, 1) } else { passed };
-    steps.failed += failed;
+    let target = release::own();
+    let parts = [
+        ("tests", &["--workspace", "--exclude", release::WORKER, "--no-fail-fast"][..]),
+        ("tests of the worker for modules", &["--package", release::WORKER][..]),
+    ];
+    for (heading, which) in parts {
+        let mut command = cargo();
+        command.args(["nextest", "run", "--release", "--target", &target]).args(which);
+        copy.iter().for_each(|copy| drop(command.env("BELLJAR", copy)));
+        let (mut passed, mut failed) = (0, 0);
+        let held = steps.run_and_see(heading, &mut command, |line| {
+            if let Some(counts) = counts(line) {
+                (passed, failed) = counts;
+            }
+        });
+        // The step itself counts for one; it must not hide or double the tests in it.
+        steps.passed += if held { u64::saturating_sub(passed, 1) } else { passed };
+        steps.failed += failed;
+    }
 }
 
 /// `Summary [   1.2s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped`

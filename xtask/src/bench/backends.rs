@@ -25,7 +25,7 @@ pub fn backends(flags: &[&str]) -> Result<(), String> {
         false => Amounts { warm: 2000, slow: 200, starts: 100 },
     };
     amounts.starts = runs.unwrap_or(amounts.starts);
-    super::build()?;
+    crate::release::everything()?;
     let field = Field::make()?;
     let mut samples = Samples::open("backends")?;
     let mut tables = Vec::new();

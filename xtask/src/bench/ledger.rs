@@ -26,7 +26,7 @@ const WRITERS: usize = 8;
 pub fn ledger(flags: &[&str]) -> Result<(), String> {
     let super::Wish { quick, markdown, runs } = super::Wish::read("ledger", flags)?;
     let amounts = if quick { QUICK } else { FULL };
-    super::build()?;
+    crate::release::everything()?;
     let field = Field::make()?;
     let mut samples = Samples::open("ledger")?;
     let mut tables = Vec::new();

@@ -25,9 +25,7 @@ mod step_table;
 mod throughput;
 pub mod workspace;
 
-use std::process::Command;
-
-use crate::{place, steps};
+use crate::{place, release};
 use field::Field;
 use samples::{Samples, Table};
 
@@ -95,7 +93,7 @@ pub fn native(flags: &[&str]) -> Result<(), String> {
     let Wish { quick, markdown, runs } = Wish::read("native", flags)?;
     let mut amounts = if quick { QUICK } else { FULL };
     amounts.starts = runs.unwrap_or(amounts.starts);
-    build()?;
+    release::everything()?;
 
     let field = Field::make()?;
     let mut samples = Samples::open("native")?;
@@ -107,14 +105,6 @@ pub fn native(flags: &[&str]) -> Result<(), String> {
     tables.push(step_table::measure(&field, &amounts, &mut samples)?);
     report(tables, quick, markdown, &samples);
     Ok(())
-}
-
-/// As `cargo xtask test` builds, so that nothing is built twice.
-fn build() -> Result<(), String> {
-    let mut command = Command::new("cargo");
-    steps::run(
-        command.current_dir(place::tree()).args(["build", "--release", "--workspace", "--all-targets", "--quiet"]),
-    )
 }
 
 fn report(mut tables: Vec<Table>, quick: bool, markdown: bool, samples: &Samples) {

@@ -21,7 +21,7 @@ pub fn policy(flags: &[&str]) -> Result<(), String> {
     let super::Wish { quick, markdown, runs } = super::Wish::read("policy", flags)?;
     let (processes, in_each, mut starts) = if quick { QUICK } else { FULL };
     starts = runs.unwrap_or(starts);
-    super::build()?;
+    crate::release::everything()?;
     let field = Field::make()?;
     let mut samples = Samples::open("policy")?;
     let mut tables = vec![alone(processes, in_each, &mut samples)?];

@@ -32,7 +32,7 @@ pub fn scan(flags: &[&str]) -> Result<(), String> {
     let super::Wish { quick, markdown, runs } = super::Wish::read("scan", flags)?;
     let mut amounts = if quick { QUICK } else { FULL };
     amounts.starts = runs.unwrap_or(amounts.starts);
-    super::build()?;
+    crate::release::everything()?;
     let field = Field::make()?;
     let mut samples = Samples::open("scan")?;
     let tables = vec![

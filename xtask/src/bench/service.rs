@@ -30,7 +30,7 @@ pub fn service(flags: &[&str]) -> Result<(), String> {
     let super::Wish { quick, markdown, runs } = super::Wish::read("service", flags)?;
     let mut amounts = if quick { QUICK } else { FULL };
     amounts.runs = runs.unwrap_or(amounts.runs);
-    super::build()?;
+    crate::release::everything()?;
     let field = Field::make()?;
     let mut samples = Samples::open("service")?;
     let mut tables = Vec::new();

@@ -15,7 +15,7 @@ use testkit::escapes::InAContainer;
 use testkit::trial::trial;
 use testkit::{Attack, Contestant, Control, Verdict, Who, escapes};
 
-use crate::{place, steps};
+use crate::{place, release};
 use matrix::{Cell, Column, Matrix};
 
 const FILE: &str = "THREATS.md";
@@ -149,9 +149,7 @@ fn prepare() -> Result<(), String> {
     if !place::are_we_root() {
         return Err("the matrix is made as root: it tries each attack as root and as an ordinary user".to_owned());
     }
-    steps::run(
-        Command::new("cargo").current_dir(place::tree()).args(["build", "--release", "--workspace", "--quiet"]),
-    )?;
+    release::everything()?;
     if !place::open_to_all(&belljar()) {
         return Err(format!(
             "the ordinary user can't reach {}; set BELLJAR to a copy that all may run",

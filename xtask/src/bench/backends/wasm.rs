@@ -14,7 +14,6 @@ use super::super::field::Field;
 use super::super::runners::quiet;
 use super::super::samples::{Samples, Table, median, met, milliseconds, percentile};
 use super::Amounts;
-use crate::release;
 
 const HELLO: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
@@ -26,7 +25,6 @@ const HELLO: &str = r#"(module
     (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 40)))))"#;
 
 pub fn measure(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Result<Vec<Table>, String> {
-    release::with_its_worker(&belljar())?;
     let folder = field.project(Who::Root);
     fs::write(folder.join("hello.wat"), HELLO).map_err(|error| error.to_string())?;
     Ok(vec![warm(field, &folder, amounts, samples)?, cold(field, &folder, amounts, samples)?])

@@ -76,7 +76,7 @@ pub fn egress(flags: &[&str]) -> Result<(), String> {
     let super::Wish { quick, markdown, runs } = super::Wish::read("egress", flags)?;
     let mut amounts = if quick { QUICK } else { FULL };
     amounts.starts = runs.unwrap_or(amounts.starts);
-    super::build()?;
+    crate::release::everything()?;
     let field = Field::make()?;
     let mut samples = Samples::open("egress")?;
     let tables = {
