@@ -126,6 +126,7 @@ fn closed(who: Who) -> Result<(), String> {
 fn swapped(who: Who) -> Result<(), String> {
     let bench = Bench::of(who)?;
     bench.project.put("out/here", "").map_err(text)?;
+    bench.project.let_it_age();
     let secret = bench.home.join("secret");
     fs::write(&secret, SECRET).map_err(text)?;
     let (file, aside) = (bench.project.work.join("out/a"), bench.home.join("aside"));
