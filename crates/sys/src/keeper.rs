@@ -217,8 +217,10 @@ fn end_first_member(members: &CStr) -> Result<(), Errno> {
     let digits = text[..length].iter().take_while(|byte| byte.is_ascii_digit());
     let number = digits.fold(0i32, |number, digit| number.wrapping_mul(10).wrapping_add(i32::from(digit - b'0')));
     let Some(pid) = Pid::from_raw(number) else {
-        // The last process is past its end, but not yet out of the group: nothing to wait on but the scheduler.
-        rustix::thread::sched_yield();
+        // The last process is past its end, but not yet out of the group, and nothing tells when it is. A moment's sleep, not
+        // a yield: under real-time scheduling, who only yields never lets it finish.
+        let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000 };
+        rustix::thread::nanosleep(&moment);
         return Ok(());
     };
     let Some(process) = open_process(pid)? else { return Ok(()) };
