@@ -6,6 +6,7 @@
 pub mod agents;
 mod approvals;
 mod artifact;
+mod cells;
 mod comparison;
 mod enforcement;
 mod envelope;
@@ -35,6 +36,11 @@ pub use approvals::{
     Person, Standing,
 };
 pub use artifact::{Artifact, Artifacts, Examined, Examiner, Fate, Gathered, ReleaseGate, UNKNOWN_KIND, Withheld};
+pub use cells::{
+    Cell, CellAnswer, CellDone, CellError, CellHears, CellLanguage, CellNews, CellNot, CellPart, CellResult, CellWork,
+    ContextDeed, ContextShown, MOST_CODE, MOST_CONTEXTS, MOST_PART, MOST_PARTS, MOST_RESULT_BYTES, Makes, PartKind,
+    is_context_name,
+};
 pub use comparison::{Benchmark, BenchmarkWish, Benchmarks, Candidate, Compared, Spread, Tried};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
