@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use model::{
-    Access, Backend, Blank, CellWork, Enforcement, FileWork, Grant, GroundKind, Held, ImageUsed, Outcome, Request, Sandbox,
-    SetupFailure, Stack, Streams, Strength, Zygote,
+    Access, Backend, Blank, CellWork, Enforcement, FileWork, Grant, GroundKind, Held, ImageUsed, Outcome, Request,
+    Sandbox, SetupFailure, Stack, Streams, Strength, Zygote,
 };
 
 use crate::ground;

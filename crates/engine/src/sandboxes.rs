@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ledger::Durable;
 use model::{
-    Approval, Cell, CellDone, CellNot, Changes, Collected, ContextDeed, ContextShown, Deed, FileAnswer, FileOperation, FilesNot, Gatekeeper, KeptSandbox, Outcome, Patch,
-    Refusal, Removed, Request, Sandboxes, Taken, Taking, Trouble, Wording,
+    Approval, Cell, CellDone, CellNot, Changes, Collected, ContextDeed, ContextShown, Deed, FileAnswer, FileOperation,
+    FilesNot, Gatekeeper, KeptSandbox, Outcome, Patch, Refusal, Removed, Request, Sandboxes, Taken, Taking, Trouble,
+    Wording,
 };
 use serde_json::{Value, json};
 

@@ -331,7 +331,9 @@ impl Serving<'_> {
                 signals::restore(mask).map_err(|error| (Stage::Execute, error))?;
                 process::close_on_exec_from(3).map_err(|error| (Stage::Execute, error))?;
                 match &results {
-                    Some(results) => process::put_at(results.as_fd(), RESULTS).map_err(|error| (Stage::Terminal, error)),
+                    Some(results) => {
+                        process::put_at(results.as_fd(), RESULTS).map_err(|error| (Stage::Terminal, error))
+                    }
                     None => Ok(()),
                 }
             };

@@ -226,10 +226,21 @@ pub enum CellNot {
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellNews {
     /// By the host: the context is there.
-    Begun { fresh: bool, number: u64 },
-    Part { result: u32, value: bool, kind: PartKind, bytes: Vec<u8> },
+    Begun {
+        fresh: bool,
+        number: u64,
+    },
+    Part {
+        result: u32,
+        value: bool,
+        kind: PartKind,
+        bytes: Vec<u8>,
+    },
     Failed(CellError),
-    Done { interrupted: bool, left_out: u64 },
+    Done {
+        interrupted: bool,
+        left_out: u64,
+    },
     /// By whoever watches over it: the context is gone.
     Lost(String),
 }

@@ -14,6 +14,7 @@ mod exports;
 mod files;
 mod finding;
 mod grant;
+mod languages;
 mod monitor;
 pub mod names;
 mod network;
@@ -52,6 +53,7 @@ pub use files::{
 };
 pub use finding::{Finding, Inside, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Ground, GroundKind, Limits, Origin, Place, Powers, Strength};
+pub use languages::{Code, Language, NoToolchain, Toolchains};
 pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
 pub use network::{
     AUTHORITIES, AskedAtGate, Asking, Caller, Doors, Endpoint, Gated, Handed, Host, HostName, JAVA_AUTHORITIES,

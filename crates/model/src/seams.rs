@@ -9,10 +9,9 @@ use serde::Serialize;
 
 use crate::{
     Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Cell, CellDone, CellNot, CellWork, Changes,
-    Collected, ContextDeed, ContextShown, Enforcement, Envelope, Exports,
-    FileAnswer, FileOperation, FileWork, FilesNot, Grant, GroundKind, ImageUsed, KeptSandbox, Outcome, Patch, Policies,
-    Reason, Records, Request, Scans, Secrets, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Visits,
-    Wording,
+    Collected, ContextDeed, ContextShown, Enforcement, Envelope, Exports, FileAnswer, FileOperation, FileWork,
+    FilesNot, Grant, GroundKind, ImageUsed, KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans,
+    Secrets, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Visits, Wording,
 };
 
 /// What front-ends ask the engine for.

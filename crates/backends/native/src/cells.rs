@@ -84,20 +84,22 @@ impl Frame {
                 let (result, rest) = rest.split_first_chunk::<4>()?;
                 let ([value, kind], bytes) = rest.split_first_chunk::<2>()?;
                 let kind = *PartKind::ALL.get(usize::from(*kind))?;
-                is_such(kind, bytes).then(|| Frame::Part {
-                    cell,
-                    result: u32::from_le_bytes(*result),
-                    value: *value == 1,
-                    kind,
-                    bytes: bytes.to_vec(),
-                })
-                .filter(|_| *value <= 1)
+                is_such(kind, bytes)
+                    .then(|| Frame::Part {
+                        cell,
+                        result: u32::from_le_bytes(*result),
+                        value: *value == 1,
+                        kind,
+                        bytes: bytes.to_vec(),
+                    })
+                    .filter(|_| *value <= 1)
             }
             2 => {
                 let (name, rest) = text(rest)?;
                 let (value, rest) = text(rest)?;
                 let traceback = std::str::from_utf8(rest).ok()?.to_owned();
-                (body.len() <= LONGEST_ERROR).then_some(Frame::Failed { cell, error: CellError { name, value, traceback } })
+                (body.len() <= LONGEST_ERROR)
+                    .then_some(Frame::Failed { cell, error: CellError { name, value, traceback } })
             }
             3 => {
                 let ([exit, interrupted @ 0..=1], rest) = rest.split_first_chunk::<2>()? else { return None };
@@ -234,7 +236,9 @@ mod tests {
         let mut frames = Frames::default();
         assert!(frames.push(&u32::MAX.to_le_bytes()).is_empty() && frames.is_broken());
         assert!(frames.push(&part(1)).is_empty());
-        for body in [&b"\x09"[..], b"\x03", b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\x02\0", b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff"] {
+        for body in
+            [&b"\x09"[..], b"\x03", b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\x02\0", b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff"]
+        {
             let mut frames = Frames::default();
             let bytes = [&u32::try_from(body.len()).expect("short").to_le_bytes(), body].concat();
             assert!(frames.push(&bytes).is_empty() && frames.is_broken(), "{body:?}");

@@ -32,8 +32,8 @@ use std::cell::OnceCell;
 use std::os::fd::OwnedFd;
 
 use model::{
-    Backend, BackendReport, Blank, CellWork, ContextDeed, ContextShown, Enforcement, FileWork, Grant, GroundKind, Handed, Network, Plan, Sandbox,
-    SetupFailure, Stack, Streams, Strength, Trouble, Wall, Zygote,
+    Backend, BackendReport, Blank, CellWork, ContextDeed, ContextShown, Enforcement, FileWork, Grant, GroundKind,
+    Handed, Network, Plan, Sandbox, SetupFailure, Stack, Streams, Strength, Trouble, Wall, Zygote,
 };
 
 pub use supervise::{Supervised, Warm};
@@ -53,8 +53,8 @@ pub mod closed_list {
 #[doc(hidden)]
 pub mod hostile {
     pub use crate::calls::{Options, answer, describe, rules};
-    pub use crate::denials::{Denials, program_name};
     pub use crate::cells::{Frame as CellFrame, Frames as CellFrames, LARGEST_FRAME as LARGEST_CELL_FRAME};
+    pub use crate::denials::{Denials, program_name};
     pub use crate::files::Decoded;
     pub use crate::measure::records;
 }

@@ -143,9 +143,8 @@ impl Engine {
 
     pub(crate) fn done_to_context(&self, which: &str, context: &str, deed: ContextDeed) -> Result<(), CellNot> {
         let (known, host) = self.host_of(which)?;
-        let found = is_context_name(context).then(|| {
-            self.backends.iter().find_map(|backend| backend.do_to_context(&host, context, deed))
-        });
+        let found = is_context_name(context)
+            .then(|| self.backends.iter().find_map(|backend| backend.do_to_context(&host, context, deed)));
         let done = found.flatten().unwrap_or(Ok(false)).map_err(CellNot::Trouble)?;
         if !done {
             let message = format!("there is no context `{}` in it", context.escape_debug());
@@ -172,7 +171,10 @@ impl Engine {
 }
 
 fn closed(id: &str) -> Trouble {
-    Trouble { message: format!("sandbox {id} is not open"), fix: "open it first: contexts live in what stays".to_owned() }
+    Trouble {
+        message: format!("sandbox {id} is not open"),
+        fix: "open it first: contexts live in what stays".to_owned(),
+    }
 }
 
 /// What was told of a cell. All of it but the first and the last is a claim.

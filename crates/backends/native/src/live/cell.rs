@@ -173,9 +173,7 @@ fn not_lent(words: &[u8], context: &str) -> SetupFailure {
             "wait for its end, interrupt it, or use another",
         ),
         FULL => failure("there are as many contexts as there can be".to_owned(), "remove one that is not needed"),
-        ASLEEP => {
-            failure("the sandbox is paused, and nothing can be started in it".to_owned(), "resume it first")
-        }
+        ASLEEP => failure("the sandbox is paused, and nothing can be started in it".to_owned(), "resume it first"),
         _ => failure("the sandbox's host lends no context".to_owned(), "stop it, and open it again"),
     }
 }
@@ -241,7 +239,8 @@ impl model::Sandbox for CellVisit {
     fn supervise(mut self: Box<Self>) -> Outcome {
         let watched = self.watch();
         // What it said before its end is heard to its end.
-        let told = if watched.is_ok() && !matches!(self.end, Some(End::Nonsense)) { self.hear_results() } else { Ok(()) };
+        let told =
+            if watched.is_ok() && !matches!(self.end, Some(End::Nonsense)) { self.hear_results() } else { Ok(()) };
         let kept = matches!(self.end, Some(End::Done(_))) && watched.is_ok() && told.is_ok();
         match kept {
             true => self.give_back(),
@@ -341,7 +340,8 @@ impl CellVisit {
     /// True if the host said something.
     fn wait_for_something(&self, now: Instant) -> io::Result<bool> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut list = vec![readable(self.host.as_fd()), readable(self.signals.as_fd()), readable(self.results.as_fd())];
+        let mut list =
+            vec![readable(self.host.as_fd()), readable(self.signals.as_fd()), readable(self.results.as_fd())];
         if self.sent < self.sending.len() {
             list.push(PollFd::from_borrowed_fd(self.cells.as_fd(), PollFlags::OUT));
         }
