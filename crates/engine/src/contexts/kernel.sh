@@ -18,9 +18,10 @@ while IFS= read -r -u "$__belljar_cells" __belljar_line; do
     LC_ALL=C IFS= read -r -N "${__belljar_line#* }" -u "$__belljar_cells" __belljar_code
     __belljar_number=${__belljar_line% *}
     __belljar_interrupted=0
-    # A trap that returns ends what is sourced, however deep it is in it.
+    # Sourced and not called: what is declared in a function is its own. And a trap that returns ends what is sourced, however deep
+    # it is in it.
     trap '__belljar_interrupted=1; return 130' INT
-    . /dev/fd/9 9<<<"$__belljar_code" {__belljar_cells}<&- {__belljar_told}>&-
+    . /dev/fd/9 9<<<'eval "$__belljar_code" 9<&-' {__belljar_cells}<&- {__belljar_told}>&-
     __belljar_status=$?
     trap ':' INT
     __belljar_tell "$__belljar_number" "$__belljar_status" "$__belljar_interrupted"
