@@ -65,7 +65,8 @@ fn session(who: Who) -> Result<(), String> {
     is(code(&project, PYTHON, "x + 1")?, 0, "42\n")?;
     let failed = is(code(&project, PYTHON, "y = x\n1 / 0")?, 1, "")?;
     holds(failed.contains("ZeroDivisionError") && failed.contains("line 2"), &failed)?;
-    let late = code(&project, &["-q", "--lang", "python", "--session", "s", "--timeout", "1s", "-"], "while True: pass")?;
+    let late =
+        code(&project, &["-q", "--lang", "python", "--session", "s", "--timeout", "1s", "-"], "while True: pass")?;
     holds(late.2.contains("KeyboardInterrupt"), &format!("{late:?}"))?;
     is(code(&project, PYTHON, "y")?, 0, "41\n")?;
     // Another language beside it, over the same files.

@@ -9,8 +9,7 @@ use crate::raw::{Http, Talks, kind};
 use crate::server::Server;
 use crate::stories::desk;
 
-pub const ALL: &[(&str, Check)] =
-    &[("variables_stay_in_a_context_that_is_named_and_figures_come_as_images", contexts)];
+pub const ALL: &[(&str, Check)] = &[("variables_stay_in_a_context_that_is_named_and_figures_come_as_images", contexts)];
 
 fn contexts(who: Who) -> Result<(), String> {
     let server = Server::with(desk(who)?, &[])?;
@@ -37,7 +36,10 @@ fn contexts(who: Who) -> Result<(), String> {
     holds(shown["mimeType"] == "image/png" && shown["data"] == "iVBORw0KGgoxMjM=", &image)?;
     holds(!image["structuredContent"].to_string().contains("iVBOR"), "it comes once")?;
     let failed = run("main".into(), "python", "1 / 0")?;
-    holds(failed["structuredContent"]["cell"]["error"]["name"] == "ZeroDivisionError" && failed["isError"] != true, &failed)?;
+    holds(
+        failed["structuredContent"]["cell"]["error"]["name"] == "ZeroDivisionError" && failed["isError"] != true,
+        &failed,
+    )?;
     holds(failed["content"][0]["text"].as_str().is_some_and(|text| text.contains("<cell 4>")), &failed)?;
     // Another name is another context; none is none.
     let other = run("other".into(), "python", "'x' in globals()")?;
