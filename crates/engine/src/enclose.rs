@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use model::{
-    Access, Backend, Blank, Enforcement, FileWork, Grant, GroundKind, Held, ImageUsed, Outcome, Request, Sandbox,
-    SetupFailure, Stack, Streams, Strength, Zygote,
+    Access, Backend, Blank, CellWork, Enforcement, FileWork, Grant, GroundKind, Held, ImageUsed, Outcome, Request,
+    Sandbox, SetupFailure, Stack, Streams, Strength, Zygote,
 };
 
 use crate::ground;
@@ -138,6 +138,22 @@ pub fn visiting(
     let (choice, image) = chosen(backends, request, grant, record)?;
     let streams = record.digested(admitted.streams_inside());
     let inner = choice.backend.visit(grant, streams, host).map_err(Outcome::NotSetUp)?;
+    Ok(Box::new(Chosen { inner, because: "the sandbox is open".to_owned(), image }))
+}
+
+/// In a context behind walls that stand already.
+pub fn to_run_a_cell(
+    backends: &[Box<dyn Backend>],
+    request: &Request,
+    admitted: &Admitted,
+    record: &Record<'_>,
+    work: CellWork,
+    host: OwnedFd,
+) -> Result<Box<dyn Sandbox>, Outcome> {
+    let grant = &admitted.grant;
+    let (choice, image) = chosen(backends, request, grant, record)?;
+    let streams = record.digested(admitted.streams_inside());
+    let inner = choice.backend.run_cell(grant, streams, work, host).map_err(Outcome::NotSetUp)?;
     Ok(Box::new(Chosen { inner, because: "the sandbox is open".to_owned(), image }))
 }
 

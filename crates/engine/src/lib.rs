@@ -7,6 +7,7 @@ mod archive;
 mod artifacts;
 mod capture;
 mod commit;
+mod contexts;
 mod digests;
 mod door;
 mod enclose;

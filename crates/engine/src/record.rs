@@ -51,6 +51,8 @@ pub struct Record<'a> {
     sandbox: RefCell<Option<String>>,
     /// Where it is no command: what is to be done to files.
     files: RefCell<Option<Value>>,
+    /// Of code that is run in one: its name, and its language.
+    context: RefCell<Option<(String, &'static str)>>,
     /// Whoever watches over it, from when it is known who asks.
     pub monitoring: RefCell<Option<Rc<Monitoring>>>,
     output: Digests,
@@ -100,6 +102,7 @@ impl Engine {
             was_asked: Cell::default(),
             sandbox: RefCell::default(),
             files: RefCell::default(),
+            context: RefCell::default(),
             monitoring: RefCell::default(),
         }
     }
@@ -136,6 +139,11 @@ impl Record<'_> {
         self.files.replace(Some(files));
     }
 
+    /// It is code for this context.
+    pub fn is_cell_of(&self, context: &str, language: &'static str) {
+        self.context.replace(Some((context.to_owned(), language)));
+    }
+
     /// What is wanted. `input`: what was read of standard input.
     pub fn asked(&self, request: &Request, facts: Option<(&Facts, &[u8])>, kept: Option<&str>) {
         let words = |list: &[OsString]| -> Vec<String> { list.iter().take(MOST_WORDS).map(word).collect() };
@@ -166,6 +174,9 @@ impl Record<'_> {
         }
         if let Some(files) = self.files.borrow().as_ref() {
             data["files"] = files.clone();
+        }
+        if let Some((context, language)) = self.context.borrow().as_ref() {
+            data["context"] = json!({"name": context, "language": language});
         }
         self.was_asked.set(true);
         self.rail.say("run.asked", false, data);

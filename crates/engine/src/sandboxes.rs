@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ledger::Durable;
 use model::{
-    Approval, Changes, Collected, Deed, FileAnswer, FileOperation, FilesNot, Gatekeeper, KeptSandbox, Outcome, Patch,
-    Refusal, Removed, Request, Sandboxes, Taken, Taking, Trouble, Wording,
+    Approval, Cell, CellDone, CellNot, Changes, Collected, ContextDeed, ContextShown, Deed, FileAnswer, FileOperation,
+    FilesNot, Gatekeeper, KeptSandbox, Outcome, Patch, Refusal, Removed, Request, Sandboxes, Taken, Taking, Trouble,
+    Wording,
 };
 use serde_json::{Value, json};
 
@@ -66,6 +67,18 @@ impl Sandboxes for Engine {
 
     fn files(&self, which: &str, operation: &FileOperation, input: Vec<u8>) -> Result<FileAnswer, FilesNot> {
         self.work_on_files(which, operation, input)
+    }
+
+    fn run_cell(&self, which: &str, request: &Request, cell: &Cell) -> Result<CellDone, CellNot> {
+        self.cell(which, request, cell)
+    }
+
+    fn contexts(&self, which: &str) -> Result<Vec<ContextShown>, CellNot> {
+        self.contexts_of(which)
+    }
+
+    fn do_to_context(&self, which: &str, context: &str, deed: ContextDeed) -> Result<(), CellNot> {
+        self.done_to_context(which, context, deed)
     }
 
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble> {

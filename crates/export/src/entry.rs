@@ -110,6 +110,8 @@ pub fn summary(entry: &Entry) -> String {
         "call.denied" => format!("{} by {}", text(data, "call"), text(data, "program")),
         "files.changed" | "commit.begun" | "commit.ended" => text(data, "sandbox").to_owned(),
         "files.worked" => format!("{} {}", text(data, "operation"), text(data, "path")),
+        "code.ran" => format!("cell {} of {}", data["cell"], text(data, "context")),
+        "context.interrupted" | "context.ended" => format!("{} in {}", text(data, "context"), text(data, "sandbox")),
         "artifact.released" => text(data, "path").to_owned(),
         "artifact.withheld" => format!("{}: {}", text(data, "path"), text(data, "why")),
         "monitor.alert" => {

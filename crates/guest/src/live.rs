@@ -185,6 +185,9 @@ pub fn hear(wire: BorrowedFd<'_>) -> io::Result<Option<(Said, Vec<OwnedFd>)>> {
     }
 }
 
+/// Where somebody who has results finds the way out for them.
+pub const RESULTS: i32 = 3;
+
 /// What is running, by the number that the parent gave it.
 struct Running {
     number: u32,
@@ -304,7 +307,13 @@ impl Serving<'_> {
                 (None, Streams::Three(streams.try_into().map_err(|_| broken())?))
             }
         };
-        let (wire, umask, mask) = (self.wire, self.umask, self.mask);
+        // Somebody who has more to say than goes to its output gets another way out for that, under a number of its own; ours
+        // could be just that number, so another of the same wire is used meanwhile.
+        let results = along.next();
+        let spare = results.as_ref().map(|_| rustix::io::fcntl_dupfd_cloexec(self.wire, RESULTS + 1)).transpose();
+        let spare = spare.map_err(|error| (Stage::Fork, error.into()))?;
+        let wire = spare.as_ref().map_or(self.wire, AsFd::as_fd);
+        let (umask, mask) = (self.umask, self.mask);
         let begin = || -> i32 {
             rustix::process::umask(umask);
             let stopped = |stage, error: io::Error| {
@@ -320,7 +329,13 @@ impl Serving<'_> {
                 rustix::process::chdir(&*directory).map_err(|error| (Stage::WorkingDirectory, error.into()))?;
                 signals::reset_actions();
                 signals::restore(mask).map_err(|error| (Stage::Execute, error))?;
-                process::close_on_exec_from(3).map_err(|error| (Stage::Execute, error))
+                process::close_on_exec_from(3).map_err(|error| (Stage::Execute, error))?;
+                match &results {
+                    Some(results) => {
+                        process::put_at(results.as_fd(), RESULTS).map_err(|error| (Stage::Terminal, error))
+                    }
+                    None => Ok(()),
+                }
             };
             match ready() {
                 Ok(()) => stopped(Stage::Execute, process::execute(&program, &arguments, &environment)),

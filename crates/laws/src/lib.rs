@@ -5,6 +5,7 @@
 mod approvals;
 mod archive;
 mod cedar;
+mod cells;
 mod code;
 mod denials;
 mod exports;
@@ -37,6 +38,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("approvals", approvals::law),
     ("archive", archive::law),
     ("cedar", cedar::law),
+    ("cells", cells::law),
     ("code", code::law),
     ("denials", denials::law),
     ("exports", exports::law),

@@ -29,6 +29,11 @@ fn no_rule_in_cedar_is_understood_in_part() {
 }
 
 #[test]
+fn what_is_told_of_cells_is_read_the_same_however_it_is_cut() {
+    holds("cells");
+}
+
+#[test]
 fn any_program_is_scanned_and_what_is_left_out_is_said() {
     // It scans each text eight times.
     tried("code", TRIES / 40);

@@ -6,6 +6,7 @@
 pub mod agents;
 mod approvals;
 mod artifact;
+mod cells;
 mod comparison;
 mod enforcement;
 mod envelope;
@@ -13,6 +14,7 @@ mod exports;
 mod files;
 mod finding;
 mod grant;
+mod languages;
 mod monitor;
 pub mod names;
 mod network;
@@ -35,6 +37,11 @@ pub use approvals::{
     Person, Standing,
 };
 pub use artifact::{Artifact, Artifacts, Examined, Examiner, Fate, Gathered, ReleaseGate, UNKNOWN_KIND, Withheld};
+pub use cells::{
+    Cell, CellAnswer, CellDone, CellError, CellHears, CellLanguage, CellNews, CellNot, CellPart, CellResult, CellWork,
+    ContextDeed, ContextShown, MOST_CODE, MOST_CONTEXTS, MOST_PART, MOST_PARTS, MOST_RESULT_BYTES, Makes, PartKind,
+    is_context_name,
+};
 pub use comparison::{Benchmark, BenchmarkWish, Benchmarks, Candidate, Compared, Spread, Tried};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};
 pub use envelope::{Action, Context, Envelope, Principal, Resource};
@@ -46,6 +53,7 @@ pub use files::{
 };
 pub use finding::{Finding, Inside, Inspected, Severity, Spot};
 pub use grant::{Accepted, Access, Command, Files, Grant, Ground, GroundKind, Limits, Origin, Place, Powers, Strength};
+pub use languages::{Code, Language, NoToolchain, Toolchains};
 pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
 pub use network::{
     AUTHORITIES, AskedAtGate, Asking, Caller, Doors, Endpoint, Gated, Handed, Host, HostName, JAVA_AUTHORITIES,

@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Changes, Collected, Enforcement, Envelope, Exports,
-    FileAnswer, FileOperation, FileWork, FilesNot, Grant, GroundKind, ImageUsed, KeptSandbox, Outcome, Patch, Policies,
-    Reason, Records, Request, Scans, Secrets, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Visits,
-    Wording,
+    Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Cell, CellDone, CellNot, CellWork, Changes,
+    Collected, ContextDeed, ContextShown, Enforcement, Envelope, Exports, FileAnswer, FileOperation, FileWork,
+    FilesNot, Grant, GroundKind, ImageUsed, KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans,
+    Secrets, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Visits, Wording,
 };
 
 /// What front-ends ask the engine for.
@@ -81,6 +81,11 @@ pub trait Sandboxes {
     fn pause(&self, which: &str, pause: bool) -> Result<KeptSandbox, Trouble>;
     /// Works on its files, behind its walls, whether it is open or not. `input`: what is written.
     fn files(&self, which: &str, operation: &FileOperation, input: Vec<u8>) -> Result<FileAnswer, FilesNot>;
+    /// Runs code in a context of an open one, where it finds what cells before it left. Of `request`, what a run in it may ask for.
+    fn run_cell(&self, which: &str, request: &Request, cell: &Cell) -> Result<CellDone, CellNot>;
+    /// The contexts of an open one.
+    fn contexts(&self, which: &str) -> Result<Vec<ContextShown>, CellNot>;
+    fn do_to_context(&self, which: &str, context: &str, deed: ContextDeed) -> Result<(), CellNot>;
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble>;
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble>;
     /// The same at once: how much it takes on disk is not looked at.
@@ -186,6 +191,24 @@ pub trait Backend {
     }
     /// Has everything in the sandbox whose host is at the other end stand still, or go on. Nothing: that is not its host's.
     fn pause(&self, _host: &OwnedFd, _pause: bool) -> Option<Result<(), Trouble>> {
+        None
+    }
+    /// Runs a cell in a context of the sandbox whose host is at the other end, if its walls are those of the grant.
+    fn run_cell(
+        &self,
+        _grant: &Grant,
+        _streams: Streams,
+        _work: CellWork,
+        _host: OwnedFd,
+    ) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        Err(no_visitors(self.name()))
+    }
+    /// The contexts there. Nothing: that is not its host's.
+    fn contexts(&self, _host: &OwnedFd) -> Option<Result<Vec<ContextShown>, Trouble>> {
+        None
+    }
+    /// Whether there was something to do it to.
+    fn do_to_context(&self, _host: &OwnedFd, _context: &str, _deed: ContextDeed) -> Option<Result<bool, Trouble>> {
         None
     }
     /// Works on files with code of ours in place of the grant's command: in the sandbox whose host is at the other end, or in

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use model::{Decision, Favor, FileFailure, FileOperation};
+use model::{Cell, ContextDeed, Decision, Favor, FileFailure, FileOperation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -184,6 +184,20 @@ pub enum Task {
         id: String,
         operation: FileOperation,
     },
+    /// Code for a context of one that is open.
+    Cell {
+        id: String,
+        wish: Wish,
+        cell: Cell,
+    },
+    Contexts {
+        id: String,
+    },
+    Context {
+        id: String,
+        context: String,
+        deed: ContextDeed,
+    },
     /// Removes folders that no sandbox needs: what a killed server leaves.
     Sweep,
     /// Whoever carries it out says `Said::Ready`, and stays as the sandbox's host until it is stopped.
@@ -285,4 +299,9 @@ pub enum Answer {
     },
     /// What was to be done to files was not.
     Files(FileFailure),
+    /// The sandbox is there, the context is not.
+    NoContext {
+        what: String,
+        hint: String,
+    },
 }

@@ -4,6 +4,7 @@
 mod carrier;
 mod files;
 pub mod job;
+mod languages;
 mod launcher;
 mod pool;
 mod ready;
@@ -11,6 +12,7 @@ mod task;
 mod wish;
 
 pub use job::{Answer, Contents, Job, Said, Setting, Task};
+pub use languages::OfTheHost;
 pub use launcher::{Interpreter, Launched, Maker, Means, Warms, launch};
 pub use pool::{Lost, Pool, Running, Standby, Streams};
 pub use wish::Wish;

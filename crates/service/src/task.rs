@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use model::{
-    Against, Check, EntryQuery, FileOperation, FilesNot, Given, KeptSandbox, NewSecret, Outcome, Ready, SecretSource,
-    SecretText, Service, Taking, Trouble, Wording,
+    Against, CellDone, CellNot, Check, EntryQuery, FileOperation, FilesNot, Given, KeptSandbox, NewSecret, Outcome,
+    Ready, SecretSource, SecretText, Service, Taking, Trouble, Wording,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -259,6 +259,23 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             done(&stopped.map_err(trouble)?)
         }
         Task::Files { id, operation } => worked_on(service, &id, &operation)?,
+        Task::Cell { id, wish, cell } => {
+            let kept = met(service, &id)?;
+            let request = wish.request(setting).map_err(wrong)?;
+            go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
+            let CellDone { outcome, answer } = sandboxes.run_cell(&kept.id, &request, &cell).map_err(no_cell)?;
+            let mut told = told(&outcome, service);
+            if let (Answer::Outcome(value), Some(answer)) = (&mut told, answer) {
+                value["cell"] = serde_json::to_value(&answer).map_err(broken)?;
+            }
+            told
+        }
+        Task::Contexts { id } => done(&sandboxes.contexts(&met(service, &id)?.id).map_err(no_cell)?),
+        Task::Context { id, context, deed } => {
+            let kept = met(service, &id)?;
+            sandboxes.do_to_context(&kept.id, &context, deed).map_err(no_cell)?;
+            Answer::Done(json!({"sandbox": kept.id, "context": context}))
+        }
         Task::Sweep => {
             let removed = sweep(setting, service)?;
             Answer::Done(json!({"removed": removed}))
@@ -324,6 +341,20 @@ fn worked_on(service: &dyn Service, id: &str, operation: &FileOperation) -> Resu
             }
             Err(told(&outcome, service))
         }
+    }
+}
+
+fn no_cell(not: CellNot) -> Answer {
+    let (CellNot::Closed(Trouble { message, fix })
+    | CellNot::NoContext(Trouble { message, fix })
+    | CellNot::Conflict(Trouble { message, fix })
+    | CellNot::Wrong(Trouble { message, fix })
+    | CellNot::Trouble(Trouble { message, fix })) = not.clone();
+    match not {
+        CellNot::Closed(_) | CellNot::Conflict(_) => Answer::Conflict { what: message, hint: fix },
+        CellNot::NoContext(_) => Answer::NoContext { what: message, hint: fix },
+        CellNot::Wrong(_) => Answer::Wrong { what: message, hint: fix },
+        CellNot::Trouble(_) => Answer::Trouble { message, fix },
     }
 }
 

@@ -290,6 +290,15 @@ pub fn keep_over_exec(number: RawFd) -> io::Result<()> {
     checked(unsafe { libc::fcntl(number, libc::F_SETFD, 0) }.into()).map(drop)
 }
 
+/// The same descriptor under that number, whatever was there before, and open when a program is executed. For a fresh child.
+pub fn put_at(descriptor: BorrowedFd<'_>, number: RawFd) -> io::Result<()> {
+    if descriptor.as_raw_fd() != number {
+        // SAFETY: takes two integers. What was at `number` is the caller's to give up: a copy in a child that is about to execute.
+        checked(unsafe { libc::dup2(descriptor.as_raw_fd(), number) }.into())?;
+    }
+    keep_over_exec(number)
+}
+
 /// Closes every descriptor from `first` on but `keep`. For a fresh child that owns none of them.
 pub fn close_all_from(first: u32, keep: RawFd) -> io::Result<()> {
     let keep = keep as u32;

@@ -6,6 +6,7 @@ mod assess;
 mod behind;
 mod calls;
 pub mod carrier;
+mod cells;
 mod denials;
 mod diagnose;
 mod files;
@@ -31,8 +32,8 @@ use std::cell::OnceCell;
 use std::os::fd::OwnedFd;
 
 use model::{
-    Backend, BackendReport, Blank, Enforcement, FileWork, Grant, GroundKind, Handed, Network, Plan, Sandbox,
-    SetupFailure, Stack, Streams, Strength, Trouble, Wall, Zygote,
+    Backend, BackendReport, Blank, CellWork, ContextDeed, ContextShown, Enforcement, FileWork, Grant, GroundKind,
+    Handed, Network, Plan, Sandbox, SetupFailure, Stack, Streams, Strength, Trouble, Wall, Zygote,
 };
 
 pub use supervise::{Supervised, Warm};
@@ -52,6 +53,7 @@ pub mod closed_list {
 #[doc(hidden)]
 pub mod hostile {
     pub use crate::calls::{Options, answer, describe, rules};
+    pub use crate::cells::{Frame as CellFrame, Frames as CellFrames, LARGEST_FRAME as LARGEST_CELL_FRAME};
     pub use crate::denials::{Denials, program_name};
     pub use crate::files::Decoded;
     pub use crate::measure::records;
@@ -261,6 +263,24 @@ impl Backend for Native {
 
     fn pause(&self, host: &OwnedFd, pause: bool) -> Option<Result<(), Trouble>> {
         Some(live::visit::wish(host, pause))
+    }
+
+    fn run_cell(
+        &self,
+        grant: &Grant,
+        streams: Streams,
+        work: CellWork,
+        host: OwnedFd,
+    ) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        Ok(Box::new(live::cell::begin(host, grant, self.assess(grant), streams, work)?))
+    }
+
+    fn contexts(&self, host: &OwnedFd) -> Option<Result<Vec<ContextShown>, Trouble>> {
+        Some(live::cell::contexts(host))
+    }
+
+    fn do_to_context(&self, host: &OwnedFd, context: &str, deed: ContextDeed) -> Option<Result<bool, Trouble>> {
+        Some(live::cell::do_to(host, context, deed))
     }
 
     fn work_on_files(

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use model::Outlet;
+use model::{Outlet, Streams};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -73,6 +73,16 @@ impl Pumps {
             }
         }
         Ok(Pumps { pumps, dropped: 0, passed: 0 })
+    }
+
+    /// Of pipes that are there already, and that others write to before and after us.
+    pub fn of_pipes(limit: Option<u64>, streams: Streams, output: OwnedFd, error: OwnedFd) -> Pumps {
+        let pump = |from, of, outlet| {
+            let (left, read, waiting) = (limit.unwrap_or(u64::MAX), Vec::new(), Vec::new());
+            Pump { from, child: None, of, left, outlet, read, waiting, taken: 0, ended: false }
+        };
+        let pumps = vec![pump(output, Stream::Output, streams.output), pump(error, Stream::Error, streams.error)];
+        Pumps { pumps, dropped: 0, passed: 0 }
     }
 
     /// Lets the payload open its output by name, as `/dev/stderr`: a pipe belongs to whoever made it.

@@ -387,6 +387,7 @@ impl Watch {
                 let counts = Counts { refused: self.denials.count(), killed };
                 let coming = desk.serve(self.raised.wire.as_fd(), counts)?;
                 coming.into_iter().for_each(|one| self.programs.expect(one.words));
+                desk.tell_the_returned(&self.denials, killed);
                 for (who, wish) in desk.wishes() {
                     self.grant_a_wish(&who, wish)?;
                 }
@@ -564,9 +565,11 @@ impl Watch {
             SIGCHLD | SIGPIPE => return Ok(()),
             SIGTERM | SIGHUP | SIGQUIT => {
                 self.thaw()?;
+                self.desk.iter_mut().for_each(Desk::lets_contexts_go);
                 self.grace = self.grace.or(Some(now + GRACE));
             }
             SIGINT => {
+                self.desk.iter_mut().for_each(Desk::lets_contexts_go);
                 let (count, since) = self.interrupts;
                 self.interrupts = if now - since < Duration::from_secs(1) { (count + 1, since) } else { (1, now) };
                 // Without somebody at a terminal who could press it again, once must do.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod artifacts;
+mod code;
 mod exports;
 mod images;
 mod network;
@@ -37,6 +38,7 @@ pub fn command(version: &'static str) -> Command {
         // Each is only made when it is called: a start of a sandbox has no time for the others' flags.
         .subcommand(run())
         .subcommands(kept())
+        .subcommand(code::command())
         .subcommand(artifacts::command())
         .subcommand(collect())
         .subcommand(policies::approve())

@@ -7,6 +7,7 @@ mod arguments;
 mod artifacts;
 mod bench;
 mod check;
+mod code;
 mod cp;
 mod diff;
 mod doctor;
@@ -108,6 +109,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, 
         Some(("image", matches)) => image::image(matches, service.images()),
         Some(("secret", matches)) => secret::secret(matches, service.secrets()),
         Some(("exec", matches)) => kept::exec(matches, service),
+        Some(("code", matches)) => code::code(matches, service),
         Some(("cp", matches)) => cp::copy(matches, service.sandboxes()),
         Some((name, matches)) if kept::knows(name) => kept::answer(name, matches, service.sandboxes()),
         Some(("completions", matches)) => completions(matches, version),

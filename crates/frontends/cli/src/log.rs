@@ -293,6 +293,15 @@ pub fn described(entry: &Entry) -> String {
             let end = if data["done"] == true { String::new() } else { format!(": not done; {}", text("why")) };
             format!("{} {}{end}", text("operation"), text("path"))
         }
+        "code.ran" => {
+            let end = match (data["error"].as_str(), data["lost"].as_str()) {
+                (_, Some(lost)) => format!("; the context is gone: {lost}"),
+                (Some(error), None) => format!(": {error}"),
+                (None, None) => String::new(),
+            };
+            format!("cell {} of {}{end}", data["cell"], text("context"))
+        }
+        "context.interrupted" | "context.ended" => format!("{} in {}", text("context"), text("sandbox")),
         "sandbox.expired" => format!("{}: {}", text("sandbox"), text("why")),
         "artifact.released" => text("path"),
         "artifact.withheld" => format!("{}: {}", text("path"), text("why")),

@@ -135,6 +135,9 @@ impl Problem {
                 Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "wrong-request", what).hint(hint))
             }
             Answer::Conflict { what, hint } => Err(Problem::new(StatusCode::CONFLICT, "conflict", what).hint(hint)),
+            Answer::NoContext { what, hint } => {
+                Err(Problem::new(StatusCode::NOT_FOUND, "no-such-context", what).hint(hint))
+            }
             Answer::Files(failure) => Err(Problem::of_files(failure)),
             Answer::Trouble { message, fix } => {
                 Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "trouble", message).hint(fix))

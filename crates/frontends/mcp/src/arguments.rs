@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::Language;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use serde::de::DeserializeOwned;
 use service::job::Favored;
 use service::{Contents, Wish};
 
+use crate::languages;
 use crate::said::Failure;
 
 /// Longer is no limit.
@@ -63,27 +65,18 @@ pub struct RunCommand {
     pub files: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Language {
-    Python,
-    Javascript,
-    Bash,
-    Sh,
-    Ruby,
-    Perl,
-    /// Without `<?php`.
-    Php,
-    Lua,
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCode {
+    #[schemars(schema_with = "languages::names")]
     pub language: Language,
-    /// The code. What it should be remembered by is a file of the sandbox: variables do not stay.
+    /// The code. Without `context`, variables do not stay: what it should be remembered by is a file of the sandbox.
     pub code: String,
-    /// As of `run_command`.
+    /// Name of a context of python, javascript or bash, in which variables stay from call to call: any name, such as `main`, and the
+    /// same one again to go on there. It is made when it is first named, and lives in a `sandbox` that is open. The result's `fresh`
+    /// says that it is new, so that nothing of earlier calls is there.
+    pub context: Option<String>,
+    /// As of `run_command`. With `context`: one that is open.
     pub sandbox: Option<String>,
     /// Where it starts, from the workspace on.
     pub directory: Option<PathBuf>,
@@ -114,16 +107,33 @@ impl RunCommand {
         };
         let Network { allow, secrets } = std::mem::take(&mut self.network);
         (wish.allow, wish.secrets) = (allow, secrets);
-        wish.limits.wall_time = match self.timeout {
-            None => None,
-            Some(seconds) if (0.001..=LONGEST).contains(&seconds) => Some(Duration::from_secs_f64(seconds)),
-            Some(_) => return Err(Failure::wrong(format!("`timeout` is between 0.001 and {LONGEST} seconds"))),
-        };
+        wish.limits.wall_time = seconds(self.timeout)?;
         Ok(wish)
     }
 
     pub fn files(&mut self) -> service::job::Files {
         std::mem::take(&mut self.files).into_iter().map(|(name, text)| (name, Contents::Text(text))).collect()
+    }
+}
+
+fn seconds(timeout: Option<f64>) -> Result<Option<Duration>, Failure> {
+    match timeout {
+        None => Ok(None),
+        Some(seconds) if (0.001..=LONGEST).contains(&seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
+        Some(_) => Err(Failure::wrong(format!("`timeout` is between 0.001 and {LONGEST} seconds"))),
+    }
+}
+
+/// For code in a context, which has nothing else of its own.
+pub fn timed(timeout: Option<f64>) -> Result<Wish, Failure> {
+    let mut wish = Wish { capture: Some(CAPTURED), ..Wish::default() };
+    wish.limits.wall_time = seconds(timeout)?;
+    Ok(wish)
+}
+
+impl Network {
+    pub fn is_empty(&self) -> bool {
+        self.allow.is_empty() && self.secrets.is_empty()
     }
 }
 

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use model::{Cell, Language, Makes};
 use rmcp::model::Resource;
 use serde::Serialize;
 use serde_json::Value;
-use service::Task;
 use service::job::Asked;
+use service::{OfTheHost, Task};
 
 use crate::arguments as take;
 use crate::calls::Ended;
 use crate::house::{LARGEST_ARTIFACT, Worker, new_id};
+use crate::languages;
 use crate::output as give;
 use crate::resources;
 use crate::said::{Failure, Good};
@@ -39,12 +41,71 @@ pub async fn run_command(worker: Worker, mut arguments: take::RunCommand) -> End
 }
 
 pub async fn run_code(worker: Worker, arguments: take::RunCode) -> Ended {
-    let take::RunCode { language, code, sandbox, directory, stdin, timeout, network, artifacts } = arguments;
-    let command = language.command(code)?;
+    let take::RunCode { language, code, context, sandbox, directory, stdin, timeout, network, artifacts } = arguments;
+    if let Some(context) = context {
+        let only = directory.is_none() && stdin.is_none() && artifacts.is_empty() && network.is_empty();
+        if !only {
+            return Err(Failure::wrong(
+                "with `context`, there are neither `directory`, `stdin`, `artifacts` nor `network`",
+            )
+            .fix("a context has those of its sandbox; change folders in the code itself"));
+        }
+        return run_cell(worker, language, code, context, sandbox, timeout).await;
+    }
+    let command = languages::command(language, &code)?;
     let (environment, files) = Default::default();
     let arguments =
         take::RunCommand { command, sandbox, directory, stdin, timeout, environment, network, artifacts, files };
     run_command(worker, arguments).await
+}
+
+/// Code where code before it left its variables.
+async fn run_cell(
+    worker: Worker,
+    language: Language,
+    code: String,
+    context: String,
+    sandbox: Option<String>,
+    timeout: Option<f64>,
+) -> Ended {
+    let Some(keeps) = language.keeps() else {
+        return Err(Failure::wrong(format!("{} has no contexts", language.name())).fix("leave `context` out"));
+    };
+    languages::is_short(&code)?;
+    let program = language.program(&OfTheHost).map_err(languages::missing)?.to_owned();
+    let id = worker.sandbox(sandbox).await?;
+    let wish = take::timed(timeout)?;
+    let cell = Cell { language: keeps, program, code, context: Some(context), makes: Makes::IfMissing };
+    let result = worker.run(Task::Cell { id: id.clone(), wish, cell }, None).await?;
+    let mut good = ran(&result, Some(id))?;
+    let parts = |result: &Value| result["parts"].as_array().cloned().unwrap_or_default();
+    let mut told = result["cell"].clone();
+    for result in told["results"].as_array_mut().into_iter().flatten() {
+        for part in parts(result) {
+            let kind = match part["kind"].as_str() {
+                Some("png") => "image/png",
+                Some("jpeg") => "image/jpeg",
+                _ => continue,
+            };
+            good.images.push((part["data"].as_str().unwrap_or_default().to_owned(), kind));
+        }
+        // They come as content, and need not come twice.
+        let text: Vec<Value> =
+            parts(result).into_iter().filter(|part| part["kind"] != "png" && part["kind"] != "jpeg").collect();
+        if let Some(said) = text.iter().find(|part| part["kind"] == "text").and_then(|part| part["data"].as_str()) {
+            good.text += if good.text.is_empty() || good.text.ends_with('\n') { "" } else { "\n" };
+            good.text += said;
+        }
+        result["parts"] = text.into();
+    }
+    for said in [&told["error"]["traceback"], &told["lost"]] {
+        if let Some(said) = said.as_str() {
+            good.text += if good.text.is_empty() || good.text.ends_with('\n') { "" } else { "\n" };
+            good.text += said;
+        }
+    }
+    good.value["cell"] = told;
+    Ok(good)
 }
 
 fn ran(result: &Value, sandbox: Option<String>) -> Ended {
@@ -68,6 +129,7 @@ fn ran(result: &Value, sandbox: Option<String>) -> Ended {
         findings: list("findings"),
         artifacts: list("artifacts"),
         network: some(&result["network"]),
+        cell: None,
     };
     let mut text = ran.stdout.clone();
     for part in [&ran.stderr, &ended(&ran)] {
@@ -79,7 +141,7 @@ fn ran(result: &Value, sandbox: Option<String>) -> Ended {
     let links = ran.artifacts.iter().filter(|artifact| artifact["released"] == true).filter_map(resources::artifact);
     let links = links.chain(ran.run.as_deref().map(resources::log)).collect();
     let value = value(&ran)?;
-    Ok(Good { value, text, links })
+    Ok(Good { value, text, links, images: Vec::new() })
 }
 
 /// The line that says how it ended, where that is not plain.
@@ -244,7 +306,7 @@ pub async fn list_artifacts(worker: Worker, arguments: take::ListArtifacts) -> E
     let text = if artifacts.is_empty() { "there are none".to_owned() } else { lines.collect::<Vec<_>>().join("\n") };
     let links = artifacts.iter().filter(|artifact| artifact["released"] == true).filter_map(resources::artifact);
     let links: Vec<Resource> = links.take(50).collect();
-    Ok(Good { value: value(&give::Artifacts { artifacts })?, text, links })
+    Ok(Good { value: value(&give::Artifacts { artifacts })?, text, links, images: Vec::new() })
 }
 
 pub async fn get_artifact(worker: Worker, arguments: take::GetArtifact) -> Ended {

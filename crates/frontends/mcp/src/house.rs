@@ -243,6 +243,7 @@ impl Worker {
 fn sandbox_of(task: &Task) -> Option<String> {
     match task {
         Task::RunIn { id, .. }
+        | Task::Cell { id, .. }
         | Task::Files { id, .. }
         | Task::Apply { id, .. }
         | Task::RollBack { id, .. }

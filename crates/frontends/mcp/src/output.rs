@@ -32,6 +32,9 @@ pub struct Ran {
     pub artifacts: Vec<Value>,
     /// What went out to the network, where there was a way.
     pub network: Option<Value>,
+    /// Of code in a context: `results` with all their representations but images, which come as content; `error` with its traceback;
+    /// whether the context is `fresh`, and whether it was `kept`.
+    pub cell: Option<Value>,
 }
 
 /// What a sandbox changed.

@@ -16,11 +16,13 @@ pub struct Good {
     /// For whoever does not read structured content.
     pub text: String,
     pub links: Vec<Resource>,
+    /// In base64, with what kind each is.
+    pub images: Vec<(String, &'static str)>,
 }
 
 impl Good {
     pub fn new(value: Value, text: impl Into<String>) -> Good {
-        Good { value, text: text.into(), links: Vec::new() }
+        Good { value, text: text.into(), links: Vec::new(), images: Vec::new() }
     }
 }
 
@@ -91,6 +93,7 @@ impl Failure {
 impl Good {
     pub fn told(&self) -> CallToolResult {
         let mut content = vec![ContentBlock::text(cut(&self.text))];
+        content.extend(self.images.iter().map(|(data, kind)| ContentBlock::image(data.clone(), *kind)));
         content.extend(self.links.iter().cloned().map(ContentBlock::resource_link));
         let mut result = CallToolResult::success(content);
         result.structured_content = Some(self.value.clone());
@@ -115,6 +118,7 @@ pub fn or_value(answer: Answer, what: &str) -> Result<Value, Failure> {
         Answer::NotFound => Err(Failure::not_found(what)),
         Answer::Wrong { what, hint: _ } => Err(Failure::wrong(what)),
         Answer::Conflict { what, hint } => Err(Failure::new("conflict", what).fix(hint)),
+        Answer::NoContext { what, hint } => Err(Failure::new("no-context", what).fix(hint)),
         Answer::Trouble { message, fix } => Err(Failure::new("trouble", message).fix(fix)),
         Answer::Files(FileFailure { kind, message, fix }) => {
             let kind = match kind {

@@ -1,6 +1,7 @@
 //! `belljar open`, `exec`, `stop`: sandboxes that stay, as root and as an ordinary user.
 
 mod attacks;
+mod code;
 mod stories;
 
 use belljar_testkit::twice;
@@ -14,6 +15,7 @@ fn main() {
     ]
     .iter()
     .chain(stories::ALL)
+    .chain(code::ALL)
     .flat_map(|(name, check)| twice::trials(name, *check))
     .collect();
     libtest_mimic::run(&arguments, trials).exit();

@@ -6,6 +6,7 @@ mod attacks;
 #[path = "../service/client.rs"]
 mod client;
 mod clients;
+mod code;
 #[allow(dead_code)]
 #[path = "../policy/desk.rs"]
 mod desk;
@@ -27,7 +28,7 @@ fn main() {
     let mut trials: Vec<Trial> = Vec::new();
     for who in [Who::Root, Who::Ordinary] {
         let why_not = || missing.clone().or_else(|| twice::why_not(who));
-        for (name, check) in [stories::ALL, attacks::ALL].concat() {
+        for (name, check) in [stories::ALL, attacks::ALL, code::ALL].concat() {
             trials.push(twice::trial(name, who, why_not(), move || check(who)));
         }
         for (name, driver) in clients::ALL {

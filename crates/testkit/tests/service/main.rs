@@ -2,6 +2,7 @@
 
 mod attacks;
 mod client;
+mod code;
 mod described;
 #[path = "../policy/desk.rs"]
 mod desk;
@@ -22,7 +23,7 @@ fn main() {
         .then(|| "belljar-service is not built beside belljar".to_owned());
     let mut trials: Vec<Trial> = Vec::new();
     for (name, check) in
-        [stories::ALL, tenants::ALL, attacks::ALL, ends::ALL, files::ALL, live::ALL, warm::ALL].concat()
+        [stories::ALL, tenants::ALL, attacks::ALL, ends::ALL, files::ALL, live::ALL, warm::ALL, code::ALL].concat()
     {
         for who in [Who::Root, Who::Ordinary] {
             trials.push(twice::trial(name, who, missing.clone().or_else(|| twice::why_not(who)), move || check(who)));

@@ -3,18 +3,23 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use guest::live::{Errand, Order, RECORD, Said};
+use guest::live::{Errand, Order, Said};
 use model::Overrun;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use sys::descriptors;
 
 use super::Greeting;
+use super::contexts::{BUSY, Contexts, DONE, Ends, FULL, IDLE, INTERRUPT, NONE, Wanted};
 use crate::denials::Denials;
 
 /// So that whatever they all say at once fits into the wire: the first process may wait for us meanwhile.
 const MOST_VISITORS: usize = 128;
 const KILL: i32 = 9;
+/// Longer than anything that a visitor may want.
+const LONGEST: usize = 256;
+/// What comes with the wish for a new context: its errand and its ends of its pipes, then ours.
+const OF_A_CONTEXT: usize = 5;
 
 pub struct Desk {
     listener: OwnedFd,
@@ -27,6 +32,9 @@ pub struct Desk {
     asleep: bool,
     /// What is being started. One at a time: until it is, the first process stands still, and others wait at the door.
     starting: Option<u32>,
+    contexts: Contexts,
+    /// Who gave a context back, and what had been refused before.
+    returned: Vec<(OwnedFd, Counts)>,
 }
 
 struct Visitor {
@@ -67,6 +75,8 @@ impl Desk {
             asleep: false,
             next: 0,
             starting: None,
+            contexts: Contexts::default(),
+            returned: Vec::new(),
         })
     }
 
@@ -81,17 +91,96 @@ impl Desk {
     pub fn serve(&mut self, wire: BorrowedFd<'_>, before: Counts) -> io::Result<Vec<Coming>> {
         self.let_in()?;
         let mut coming = Vec::new();
+        let mut interrupted = Vec::new();
+        let mut back = Vec::new();
         for visitor in &mut self.visitors {
             let waits = self.starting.is_some() && visitor.errand.is_none();
             if waits || !crate::output::is_ready(visitor.connection.as_fd(), rustix::event::PollFlags::IN)? {
                 continue;
             }
-            let mut words = [0; RECORD + 1];
+            let mut words = [0; LONGEST];
             // Whoever says something that is nothing is treated as if it had gone.
             let taken = descriptors::receive(visitor.connection.as_fd(), &mut words);
             let wish = taken.as_ref().ok().and_then(|(length, _)| Wish::named(words.get(..*length)?));
             if let (Some(wish), None) = (wish, visitor.errand) {
                 self.wishes.push((visitor.connection.try_clone()?, wish));
+                continue;
+            }
+            let wanted = taken.as_ref().ok().and_then(|(length, _)| Wanted::decode(words.get(..*length)?));
+            if let Some(wanted) = wanted {
+                let along = taken.map(|(_, along)| along).unwrap_or_default();
+                let talk = visitor.connection.as_fd();
+                let answer = match (wanted, visitor.errand) {
+                    (Wanted::Lend(_) | Wanted::Make(..), None) if self.asleep => Some(ASLEEP.to_vec()),
+                    (Wanted::Lend(name), None) => match self.contexts.find(&name) {
+                        None => Some(NONE.to_vec()),
+                        Some((_, true)) => Some(BUSY.to_vec()),
+                        Some((number, false)) => {
+                            visitor.errand = Some(Running { number, before });
+                            // One that does not listen has it all the same, and takes it along.
+                            visitor.gone = self.contexts.lend(number, talk).is_err();
+                            None
+                        }
+                    },
+                    (Wanted::Make(name, _), None) if self.contexts.find(&name).is_some() => Some(BUSY.to_vec()),
+                    (Wanted::Make(..), None) if self.contexts.is_full() => Some(FULL.to_vec()),
+                    (Wanted::Make(name, language), None) => {
+                        let mut along = along;
+                        let ours = along.split_off(along.len().min(OF_A_CONTEXT));
+                        match Ends::of(ours) {
+                            None => visitor.gone = true,
+                            Some(ends) => {
+                                let number = self.next;
+                                self.next = self.next.wrapping_add(1);
+                                visitor.errand = Some(Running { number, before });
+                                self.starting = Some(number);
+                                let what = format!("(a context: {name})");
+                                let program = along.first().map(words_of).and_then(|words| words.into_iter().next());
+                                coming.push(Coming { words: program.into_iter().chain([what]).collect() });
+                                self.contexts.add(name, language, number, ends);
+                                let along: Vec<BorrowedFd<'_>> = along.iter().map(AsFd::as_fd).collect();
+                                descriptors::send(wire, &Order::Start { number, terminal: false }.encode(), &along)?;
+                            }
+                        }
+                        None
+                    }
+                    (Wanted::GiveBack, Some(Running { number, before })) => {
+                        if self.contexts.take_back(number) {
+                            visitor.errand = None;
+                            back.push((visitor.connection.try_clone()?, before));
+                        }
+                        None
+                    }
+                    (Wanted::List, None) => Some(self.contexts.list()),
+                    (Wanted::Interrupt(name), None) => match self.contexts.find(&name) {
+                        None => Some(NONE.to_vec()),
+                        Some((_, false)) => Some(IDLE.to_vec()),
+                        Some((number, true)) => {
+                            interrupted.push(number);
+                            Some(DONE.to_vec())
+                        }
+                    },
+                    (Wanted::End(name), None) => match self.contexts.find(&name) {
+                        None => Some(NONE.to_vec()),
+                        Some((number, _)) => {
+                            self.contexts.await_end(number, visitor.connection.try_clone()?);
+                            descriptors::send(wire, &Order::Signal { number, signal: KILL }.encode(), &[])?;
+                            None
+                        }
+                    },
+                    // Whoever has one already, or gives back what they do not have.
+                    (_, errand) => {
+                        abandon(errand, wire)?;
+                        visitor.gone = true;
+                        None
+                    }
+                };
+                if let Some(answer) = answer {
+                    visitor.gone = descriptors::send(talk, &answer, &[]).is_err();
+                }
+                if visitor.gone {
+                    abandon(visitor.errand.take(), wire)?;
+                }
                 continue;
             }
             let order = taken.ok().and_then(|(length, along)| Some((Order::decode(words.get(..length)?)?, along)));
@@ -127,8 +216,34 @@ impl Desk {
                 }
             }
         }
+        for number in interrupted {
+            let has = self.visitors.iter().find(|one| one.errand.is_some_and(|its| its.number == number));
+            if let Some(visitor) = has {
+                match descriptors::send(visitor.connection.as_fd(), INTERRUPT, &[]) {
+                    // One that does not listen is found out about later.
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
         self.visitors.retain(|visitor| !visitor.gone);
+        self.returned.append(&mut back);
         Ok(coming)
+    }
+
+    /// Those whose cell is over are told what was refused meanwhile.
+    pub fn tell_the_returned(&mut self, denials: &Denials, killed: u64) {
+        for (visitor, before) in std::mem::take(&mut self.returned) {
+            let told = told(denials, killed.saturating_sub(before.killed), before.refused);
+            match descriptors::send(visitor.as_fd(), &told, &[]) {
+                // Whoever does not listen does without.
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Everything is to end: contexts hear that no cell will come any more.
+    pub fn lets_contexts_go(&mut self) {
+        self.contexts.let_go();
     }
 
     fn let_in(&mut self) -> io::Result<()> {
@@ -165,6 +280,9 @@ impl Desk {
         };
         if self.starting == Some(number) {
             self.starting = None;
+        }
+        if !matches!(said, Said::Started { .. }) {
+            self.contexts.ended(number);
         }
         let Some(visitor) = self.visitors.iter_mut().find(|one| one.errand.is_some_and(|its| its.number == number))
         else {

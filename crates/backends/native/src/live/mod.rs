@@ -3,6 +3,8 @@
 //! Whoever opened one is its host (`desk`): it holds the walls and takes orders at a socket. Whoever wants to run something
 //! in it (`visit`) has a grant of its own, and is let in if that is exactly the grant whose walls stand there.
 
+pub mod cell;
+pub mod contexts;
 pub mod desk;
 pub mod visit;
 

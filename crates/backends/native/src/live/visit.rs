@@ -27,10 +27,10 @@ use crate::supervise::{cannot_start, timespec};
 use crate::terminal::Terminal;
 
 /// How long somebody who was asked to end may take.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// Longer than any greeting and any list of refusals.
-const LONGEST: usize = 64 << 10;
-const KILL: i32 = 9;
+pub(super) const LONGEST: usize = 64 << 10;
+pub(super) const KILL: i32 = 9;
 
 /// Something that was started there.
 pub struct Visit {
@@ -55,11 +55,11 @@ pub struct Visit {
 
 /// What happened in the sandbox meanwhile.
 #[derive(Default)]
-struct Refused {
-    denials: Vec<Denial>,
-    not_listed: u64,
+pub(super) struct Refused {
+    pub denials: Vec<Denial>,
+    pub not_listed: u64,
     /// Ended by the kernel for want of memory.
-    killed: u64,
+    pub killed: u64,
 }
 
 enum End {
@@ -71,7 +71,7 @@ enum End {
     Asleep,
 }
 
-fn failure(message: String, fix: &str) -> SetupFailure {
+pub(super) fn failure(message: String, fix: &str) -> SetupFailure {
     SetupFailure { wall: None, message, fix: fix.to_owned(), layers: false }
 }
 
@@ -92,18 +92,7 @@ pub fn begin(
     starts: Starts,
 ) -> Result<Visit, SetupFailure> {
     check_descriptors()?;
-    let mut words = vec![0; LONGEST];
-    let (length, _) = descriptors::receive(host.as_fd(), &mut words).map_err(cannot("be let into the sandbox"))?;
-    let greeting = words.get(..length).filter(|words| !words.is_empty()).and_then(Greeting::decode);
-    let greeting = greeting
-        .ok_or_else(|| failure("the sandbox's host lets nobody in".to_owned(), "stop it, and open it again"))?;
-    let differs = greeting.differs(grant);
-    if !differs.is_empty() {
-        return Err(failure(
-            format!("the sandbox stands with other walls than this command may have: {} differ", differs.join(" and ")),
-            "ask for the same as when it was opened, or stop it: the next command opens it anew",
-        ));
-    }
+    let greeting = greeted(&host, grant)?;
     let powers = grant.powers();
     let Streams { input, output, error, terminal, apart, witness: _, outside: _ } = streams;
     let files = matches!(starts, Starts::Files(..));
@@ -122,7 +111,7 @@ pub fn begin(
     let (errand, order, time) = match starts {
         Starts::Command => {
             let order = Order::Start { number: 0, terminal: own_terminal };
-            (errand(grant, &greeting).map_err(cannot("pass on the command"))?, order, powers.limits.wall_time)
+            (errand(grant, &greeting, None).map_err(cannot("pass on the command"))?, order, powers.limits.wall_time)
         }
         Starts::Files(operation, time) => (operation.encode(), Order::Files { number: 0 }, time),
     };
@@ -154,7 +143,25 @@ pub fn begin(
     })
 }
 
-fn errand(grant: &Grant, greeting: &Greeting) -> io::Result<Vec<u8>> {
+/// Whose walls these are: they must be those that the grant demands.
+pub(super) fn greeted(host: &OwnedFd, grant: &Grant) -> Result<Greeting, SetupFailure> {
+    let mut words = vec![0; LONGEST];
+    let (length, _) = descriptors::receive(host.as_fd(), &mut words).map_err(cannot("be let into the sandbox"))?;
+    let greeting = words.get(..length).filter(|words| !words.is_empty()).and_then(Greeting::decode);
+    let greeting = greeting
+        .ok_or_else(|| failure("the sandbox's host lets nobody in".to_owned(), "stop it, and open it again"))?;
+    let differs = greeting.differs(grant);
+    if !differs.is_empty() {
+        return Err(failure(
+            format!("the sandbox stands with other walls than this command may have: {} differ", differs.join(" and ")),
+            "ask for the same as when it was opened, or stop it: the next command opens it anew",
+        ));
+    }
+    Ok(greeting)
+}
+
+/// The grant's command as the first process is told it; `instead`: with these words after the program's name.
+pub(super) fn errand(grant: &Grant, greeting: &Greeting, instead: Option<&[String]>) -> io::Result<Vec<u8>> {
     let string = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| io::Error::other("it has a zero byte in it"));
     let powers = grant.powers();
     let command = &powers.command;
@@ -167,7 +174,13 @@ fn errand(grant: &Grant, greeting: &Greeting) -> io::Result<Vec<u8>> {
         entry.push(value);
         environment.push(string(&entry)?);
     }
-    let arguments: io::Result<Vec<CString>> = command.arguments.iter().map(|word| string(word)).collect();
+    let arguments: io::Result<Vec<CString>> = match instead {
+        None => command.arguments.iter().map(|word| string(word)).collect(),
+        Some(words) => {
+            let words = words.iter().map(|word| OsStr::new(word.as_str()));
+            command.arguments.first().map(|word| word.as_os_str()).into_iter().chain(words).map(string).collect()
+        }
+    };
     let errand = Errand {
         program: string(command.program.as_os_str())?,
         directory: string(command.directory.as_os_str())?,
@@ -199,7 +212,7 @@ pub fn wish(host: &OwnedFd, pause: bool) -> Result<(), Trouble> {
 }
 
 /// In memory, and changed by nobody any more.
-fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
+pub(super) fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create(c"belljar-errand", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -404,7 +417,7 @@ impl Visit {
 }
 
 /// As the desk tells it.
-fn refused(words: &[u8]) -> Refused {
+pub(super) fn refused(words: &[u8]) -> Refused {
     let text = String::from_utf8_lossy(words);
     let mut lines = text.lines();
     let counts = lines.next().and_then(|line| line.strip_prefix("refused\t")?.split_once('\t'));

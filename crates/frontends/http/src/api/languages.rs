@@ -1,59 +1,27 @@
-//! Code that comes without a command: which program of the host runs it, and what its file is called.
+//! Code that comes without a command, as the API writes it. The list of languages is `model`'s.
 
-use std::path::{Path, PathBuf};
+use model::{Language, NoToolchain};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use crate::problem::Problem;
 
-use crate::problem::{Problem, Result};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Language {
-    Python,
-    Javascript,
-    Bash,
-    Sh,
-    Ruby,
-    Perl,
-    Php,
-    Lua,
-    Go,
+/// Their names.
+pub fn names() -> RefOr<Schema> {
+    let names = Language::ALL.map(Language::name);
+    let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+    schema.description(Some("What the code is written in")).build().into()
 }
 
-impl Language {
-    /// Programs, any of which will do; words before the file; the file.
-    fn known(self) -> (&'static [&'static str], &'static [&'static str], &'static str) {
-        match self {
-            Language::Python => (&["python3", "python"], &[], "main.py"),
-            Language::Javascript => (&["node", "nodejs", "bun"], &[], "main.js"),
-            Language::Bash => (&["bash"], &[], "main.sh"),
-            Language::Sh => (&["sh"], &[], "main.sh"),
-            Language::Ruby => (&["ruby"], &[], "main.rb"),
-            Language::Perl => (&["perl"], &[], "main.pl"),
-            Language::Php => (&["php"], &[], "main.php"),
-            Language::Lua => (&["lua", "lua5.4", "luajit"], &[], "main.lua"),
-            Language::Go => (&["go"], &["run"], "main.go"),
-        }
-    }
-
-    /// The command, and what the code's file must be called.
-    pub fn command(self) -> Result<(Vec<String>, &'static str)> {
-        let (programs, words, file) = self.known();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        let is_there = |program: &&&str| folders.iter().any(|folder| is_program(&folder.join(program)));
-        let program = programs.iter().find(is_there).ok_or_else(|| {
-            let names = programs.join("`, `");
-            Problem::wrong(format!("this host has no `{names}`, which would run that language"))
-                .hint("install it for the service, or use `image` with one that has it and `command`")
-        })?;
-        let words = std::iter::once(*program).chain(words.iter().copied()).chain([file]);
-        Ok((words.map(str::to_owned).collect(), file))
-    }
+/// Or nothing.
+pub fn names_or_none() -> RefOr<Schema> {
+    let names = Language::ALL.map(Language::name).map(Some).into_iter().chain([None]);
+    let kinds = utoipa::openapi::schema::SchemaType::from_iter([Type::String, Type::Null]);
+    let schema = ObjectBuilder::new().schema_type(kinds).enum_values(Some(names));
+    schema.description(Some("What the code is written in")).build().into()
 }
 
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|stat| stat.is_file() && stat.permissions().mode() & 0o111 != 0)
+pub fn missing(missing: NoToolchain) -> Problem {
+    Problem::wrong(missing.to_string())
+        .hint("install it for the service, or use `image` with one that has it and `command`")
 }

@@ -1,6 +1,7 @@
 //! What can be asked under `/v1`, and how it describes itself.
 
 mod approvals;
+mod code;
 mod files;
 mod languages;
 mod live;
@@ -91,6 +92,11 @@ fn known() -> OpenApiRouter<App> {
         .routes(routes!(live::resume))
         .routes(routes!(live::stdin))
         .routes(routes!(live::signal))
+        .routes(routes!(code::run))
+        .routes(routes!(code::list, code::create))
+        .routes(routes!(code::remove))
+        .routes(routes!(code::interrupt))
+        .routes(routes!(code::restart))
         .routes(routes!(files::read, files::write, files::remove))
         .routes(routes!(files::list))
         .routes(routes!(files::stat))

@@ -6,9 +6,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use model::Code;
 use serde_json::Value;
-use service::{Job, Task};
+use service::{Job, OfTheHost, Task};
 
+use super::languages;
 use super::types::{FileContents, RunRequest, files};
 use super::{Named, ask, streamed};
 use crate::App;
@@ -39,7 +41,8 @@ pub async fn run(
     let command = match (command, language, code) {
         (Some(command), None, None) if !command.is_empty() => command,
         (None, Some(language), Some(code)) => {
-            let (command, file) = language.command()?;
+            let file = language.file();
+            let command = language.command(Code::File(file), &OfTheHost).map_err(languages::missing)?;
             if sent.insert(file.to_owned(), FileContents::Text(code)).is_some() {
                 return Err(Problem::wrong(format!("`files` has `{file}`, which is where `code` goes")));
             }
@@ -114,7 +117,9 @@ pub async fn explain(
     caller.needs(Scope::Run)?;
     let command = match (request.command, request.language) {
         (Some(command), None) if !command.is_empty() => command,
-        (None, Some(language)) => language.command()?.0,
+        (None, Some(language)) => {
+            language.command(Code::File(language.file()), &OfTheHost).map_err(languages::missing)?
+        }
         _ => return Err(Problem::wrong("say either `command` or `language`")),
     };
     Ok(Json(ask(&app, &caller, Task::Explain { wish: request.options.wish(command)? }).await?))

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Asked, WorkspaceMode};
+use model::{Asked, Language, WorkspaceMode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use service::job::Files;
 use service::{Contents, Wish};
 use utoipa::{IntoParams, ToSchema};
 
-use super::languages::Language;
+use super::languages;
 use crate::problem::{Problem, Result};
 
 /// Longer is no limit.
@@ -179,6 +179,7 @@ pub struct RunRequest {
     /// The program and its words. No shell reads them.
     #[schema(example = json!(["ls", "-l"]))]
     pub command: Option<Vec<String>>,
+    #[schema(schema_with = languages::names_or_none)]
     pub language: Option<Language>,
     #[schema(example = "print(6 * 7)")]
     pub code: Option<String>,
