@@ -27,6 +27,7 @@ mod seams;
 mod secrets;
 pub mod units;
 mod verdict;
+mod ushering;
 mod visits;
 mod workspace;
 
@@ -72,6 +73,7 @@ pub use secrets::{
     is_secret_name, is_variable, secret_host,
 };
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
+pub use ushering::{Ushered, Ushering};
 pub use visits::{Hears, Led, Visits};
 pub use workspace::{
     Apart, Change, ChangeKind, Changes, Collected, Crossing, Deed, Favor, Gatekeeper, Kept, KeptSandbox, Leftover,
