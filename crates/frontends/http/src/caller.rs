@@ -90,7 +90,8 @@ fn said(headers: &HeaderMap) -> Option<&str> {
     }
     let upgrades = headers.get(header::UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
-    let mut tokens = offered.flat_map(|value| value.split(',')).filter_map(|one| one.trim().strip_prefix(IN_A_PROTOCOL));
+    let mut tokens =
+        offered.flat_map(|value| value.split(',')).filter_map(|one| one.trim().strip_prefix(IN_A_PROTOCOL));
     tokens.next().filter(|_| upgrades)
 }
 

@@ -175,7 +175,11 @@ fn called(options: &Options, place: &listen::Place, tls: bool) -> ports::At {
 
 async fn idle(app: &App) {
     // What stays by itself is not waited for: it is stopped.
-    while app.admission.busy() > 0 || app.runs.going().iter().any(|run| !run.background) || app.opened.is_stopping() || app.terminals.are_ending() {
+    while app.admission.busy() > 0
+        || app.runs.going().iter().any(|run| !run.background)
+        || app.opened.is_stopping()
+        || app.terminals.are_ending()
+    {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

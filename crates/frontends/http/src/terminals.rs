@@ -210,7 +210,10 @@ fn forget(all: &mut HashMap<String, Arc<Terminal>>, tenant: &str) {
 
 /// What a viewer gets next.
 pub enum Next {
-    Bytes { bytes: Bytes, missed: u64 },
+    Bytes {
+        bytes: Bytes,
+        missed: u64,
+    },
     /// It has ended, and all was shown.
     End(Value),
     Nothing,

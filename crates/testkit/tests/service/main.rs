@@ -8,6 +8,7 @@ mod desk;
 mod ends;
 mod files;
 mod live;
+mod ports;
 mod server;
 mod stories;
 mod tenants;
@@ -30,7 +31,7 @@ fn main() {
         }
     }
     let alone = missing.clone().or_else(terminals::why_not);
-    for (name, check) in terminals::ALL {
+    for (name, check) in [terminals::ALL, ports::ALL].concat() {
         for who in [Who::Root, Who::Ordinary] {
             trials.push(twice::trial(name, who, alone.clone().or_else(|| twice::why_not(who)), move || check(who)));
         }

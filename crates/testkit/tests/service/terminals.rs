@@ -174,7 +174,12 @@ fn ends(who: Who) -> Result<(), String> {
     until("it runs", || Ok(!processes(&mark).is_empty()))?;
     let all = server.get(&format!("/v1/sandboxes/{sandbox}/terminals"))?.expect(200)?.json()?;
     let ids: Vec<&str> = all["items"].as_array().ok_or("a list")?.iter().filter_map(|one| one["id"].as_str()).collect();
-    holds(ids.len() == 2 && ids.contains(&id.as_str()) && path.ends_with(ids.iter().find(|one| **one != id).ok_or("two")?), &all)?;
+    holds(
+        ids.len() == 2
+            && ids.contains(&id.as_str())
+            && path.ends_with(ids.iter().find(|one| **one != id).ok_or("two")?),
+        &all,
+    )?;
     let own = format!("/v1/sandboxes/{sandbox}/terminals/{id}");
     let sized = server.post(&format!("{own}/resize"), &json!({"columns": 132, "rows": 50}))?.expect(200)?.json()?;
     holds(sized["columns"] == 132 && sized["rows"] == 50, &sized)?;
@@ -186,14 +191,14 @@ fn ends(who: Who) -> Result<(), String> {
     // Asked, judged, opened, ended; with a digest of what it showed.
     let asked = server.entries("run.asked")?;
     holds(asked.iter().any(|entry| entry["data"]["command"].to_string().contains(&mark)), "it was asked for")?;
-    let ends = server.entries("run.ended")?;
+    let ends = server.entries("output.released")?;
     holds(ends.iter().any(|entry| entry["data"]["terminal"].is_object()), json!(ends))?;
     holds(server.get("/v1/ledger/verify")?.expect(200)?.json()?["sound"] == true, "the ledger is sound")
 }
 
 fn counted(who: Who) -> Result<(), String> {
     let desk = Desk::of(who)?;
-    desk.policy("[[rule]]\nwhen = { program = \"cal\" }\nthen = \"deny\"\nwhy = \"no dates\"\n")?;
+    desk.policy("[[rule]]\nwhen = { program = \"factor\" }\nthen = \"deny\"\nwhy = \"no numbers\"\n")?;
     let server = Server::with(desk, &["--open-per-tenant", "2"])?;
     let stage = Stage::over(server, &json!({"name": "named"}), &json!({"command": ["sh"]}))?;
     let (server, sandbox) = (&stage.server, &stage.sandbox);
@@ -219,7 +224,7 @@ fn counted(who: Who) -> Result<(), String> {
         server.post(&terminals, &wrong)?.expect(422)?;
     }
     // A refusal is one, and nothing is left of it.
-    let no = server.post(&terminals, &json!({"command": ["cal"]}))?.expect(403)?.json()?;
+    let no = server.post(&terminals, &json!({"command": ["factor", "6"]}))?.expect(403)?.json()?;
     holds(no["type"] == "urn:belljar:problem:refused", &no)?;
     let left = server.get(&terminals)?.expect(200)?.json()?;
     holds(left["items"].as_array().is_some_and(Vec::is_empty), &left)?;
@@ -258,7 +263,8 @@ fn revoked(who: Who) -> Result<(), String> {
 
 fn killed(who: Who) -> Result<(), String> {
     let mark = mark("terminal-killed");
-    let mut stage = Stage::new(who, &json!({"command": ["sh", "-c", "trap '' HUP TERM; while :; do sleep 1; done", mark]}))?;
+    let mut stage =
+        Stage::new(who, &json!({"command": ["sh", "-c", "trap '' HUP TERM; while :; do sleep 1; done", mark]}))?;
     until("it runs", || Ok(!processes(&mark).is_empty()))?;
     let looking = stage.looks()?;
     stage.server.signal(9)?;
@@ -270,7 +276,8 @@ fn killed(who: Who) -> Result<(), String> {
     // Told to end, it says so to whoever looks.
     let opened = stage.server.post(&format!("/v1/sandboxes/{}/open", stage.sandbox), &json!({}))?.expect(200)?;
     holds(opened.json()?["open"] == true, "it opens again")?;
-    let begun = stage.server.post(&format!("/v1/sandboxes/{}/terminals", stage.sandbox), &json!({"command": ["sh"]}))?;
+    let begun =
+        stage.server.post(&format!("/v1/sandboxes/{}/terminals", stage.sandbox), &json!({"command": ["sh"]}))?;
     stage.path = begun.expect(201)?.header("location").ok_or("where it is")?.to_owned();
     let looking = stage.looks()?;
     stage.server.signal(15)?;

@@ -32,7 +32,7 @@ const AT_ONCE: usize = 16 << 10;
 /// Of what a viewer sends at once, and of what was typed and is not taken yet.
 const LARGEST: usize = 64 << 10;
 /// How long a viewer may take to take something.
-const TAKES: Duration = Duration::from_secs(30);
+const TAKES: Duration = Duration::from_secs(60);
 /// So often a viewer is asked whether it is there, and whether its token still holds.
 const PING: Duration = Duration::from_secs(15);
 /// A viewer that says nothing, not even that it is there, is not.
@@ -375,10 +375,17 @@ mod tests {
     #[test]
     fn what_can_be_said_is_a_size_or_a_signal_and_nothing_else() {
         let said = |text: &str| serde_json::from_str::<Said>(text);
-        assert!(matches!(said(r#"{"resize":{"columns":80,"rows":24}}"#), Ok(Said::Resize(size)) if size.size().is_ok()));
-        assert!(matches!(said(r#"{"resize":{"columns":0,"rows":24}}"#), Ok(Said::Resize(size)) if size.size().is_err()));
+        assert!(
+            matches!(said(r#"{"resize":{"columns":80,"rows":24}}"#), Ok(Said::Resize(size)) if size.size().is_ok())
+        );
+        assert!(
+            matches!(said(r#"{"resize":{"columns":0,"rows":24}}"#), Ok(Said::Resize(size)) if size.size().is_err())
+        );
         assert!(matches!(said(r#"{"signal":"INT"}"#), Ok(Said::Signal(_))));
-        for wrong in ["", "{}", r#"{"signal":"KILL"}"#, r#"{"resize":{}}"#, r#"{"resize":{"columns":1,"rows":1},"signal":"INT"}"#, "[]"] {
+        for wrong in [
+            "", "{}", r#"{"signal":"KILL"}"#, r#"{"resize":{}}"#,
+            r#"{"resize":{"columns":1,"rows":1},"signal":"INT"}"#, "[]",
+        ] {
             assert!(said(wrong).is_err(), "{wrong}");
         }
     }

@@ -132,7 +132,8 @@ fn own_cookie(value: &HeaderValue) -> Option<HeaderValue> {
     }
     let domain = |part: &&str| part.split('=').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("domain"));
     // The first part is the cookie itself, whatever it is called.
-    let kept: Vec<&str> = text.split(';').enumerate().filter(|(at, part)| *at == 0 || !domain(part)).map(|(_, part)| part).collect();
+    let kept: Vec<&str> =
+        text.split(';').enumerate().filter(|(at, part)| *at == 0 || !domain(part)).map(|(_, part)| part).collect();
     HeaderValue::from_str(&kept.join(";")).ok()
 }
 
@@ -173,28 +174,55 @@ mod tests {
         let text = format!("{seen:?}");
         assert!(!text.contains("secret") && !text.contains("1.2.3.4"), "{text}");
         assert_eq!(seen["cookie"], "a=1; b=2");
-        assert_eq!((&seen["host"], &seen["origin"]), (&"localhost:8080".parse().unwrap(), &"http://localhost:8080".parse().unwrap()));
+        assert_eq!(
+            (&seen["host"], &seen["origin"]),
+            (&"localhost:8080".parse().unwrap(), &"http://localhost:8080".parse().unwrap())
+        );
         assert_eq!(seen["x-forwarded-host"], "a.localhost:7070");
     }
 
     #[test]
     fn what_is_the_guests_own_reaches_it() {
-        let seen = gone_in(&[("authorization", "Basic dTpw"), ("origin", "http://other.example"), ("x-own", "1"), ("cookie", "s=x")]);
+        let seen = gone_in(&[
+            ("authorization", "Basic dTpw"),
+            ("origin", "http://other.example"),
+            ("x-own", "1"),
+            ("cookie", "s=x"),
+        ]);
         assert_eq!((&seen["authorization"], &seen["x-own"]), (&"Basic dTpw".parse().unwrap(), &"1".parse().unwrap()));
-        assert_eq!((&seen["origin"], &seen["cookie"]), (&"http://other.example".parse().unwrap(), &"s=x".parse().unwrap()));
+        assert_eq!(
+            (&seen["origin"], &seen["cookie"]),
+            (&"http://other.example".parse().unwrap(), &"s=x".parse().unwrap())
+        );
     }
 
     #[test]
     fn what_is_of_a_connection_stays_on_it() {
         let seen = gone_in(&[
-            ("connection", "keep-alive, X-Hop"), ("x-hop", "1"), ("te", "trailers"), ("transfer-encoding", "chunked"),
-            ("upgrade", "h2c"), ("proxy-authorization", "x"), ("keep-alive", "1"), ("content-length", "5"),
+            ("connection", "keep-alive, X-Hop"),
+            ("x-hop", "1"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("proxy-authorization", "x"),
+            ("keep-alive", "1"),
+            ("content-length", "5"),
         ]);
-        assert!(seen.keys().all(|name| ["host", "x-forwarded-host", "x-forwarded-proto"].contains(&name.as_str())), "{seen:?}");
-        let seen = gone_in(&[("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket"), ("sec-websocket-key", "k")]);
-        assert_eq!((&seen["connection"], &seen["upgrade"]), (&"Upgrade".parse().unwrap(), &"websocket".parse().unwrap()));
-        for other in [&[("upgrade", "websocket")][..], &[("connection", "upgrade"), ("upgrade", "h2c")],
-            &[("connection", "upgrade"), ("upgrade", "websocket"), ("upgrade", "h2c")]] {
+        assert!(
+            seen.keys().all(|name| ["host", "x-forwarded-host", "x-forwarded-proto"].contains(&name.as_str())),
+            "{seen:?}"
+        );
+        let seen =
+            gone_in(&[("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket"), ("sec-websocket-key", "k")]);
+        assert_eq!(
+            (&seen["connection"], &seen["upgrade"]),
+            (&"Upgrade".parse().unwrap(), &"websocket".parse().unwrap())
+        );
+        for other in [
+            &[("upgrade", "websocket")][..],
+            &[("connection", "upgrade"), ("upgrade", "h2c")],
+            &[("connection", "upgrade"), ("upgrade", "websocket"), ("upgrade", "h2c")],
+        ] {
             assert!(!is_websocket(&headers(other)), "{other:?}");
         }
     }

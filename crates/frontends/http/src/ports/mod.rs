@@ -213,7 +213,9 @@ impl Ports {
         }
         let (app, key, kept) = (app.clone(), key.clone(), usher.clone());
         tokio::spawn(async move {
-            while let Ok(Said::Notice(_) | Said::Asks { .. } | Said::Asked { .. } | Said::Ready(_)) = running.next().await {}
+            while let Ok(Said::Notice(_) | Said::Asks { .. } | Said::Asked { .. } | Said::Ready(_)) =
+                running.next().await
+            {}
             app.ports.ended(&key, &kept);
         });
         Ok(usher)
@@ -257,9 +259,16 @@ mod tests {
         assert_eq!(at.label(&format!("{label}.LOCALHOST")), Some(label.as_str()));
         let upper = label.to_uppercase();
         for other in [
-            "localhost:7070".to_owned(), "127.0.0.1:7070".to_owned(), String::new(), format!("{label}.localhost.evil.example"),
-            format!("x.{label}.localhost"), format!("{label}0.localhost"), format!("{upper}.localhost"), label.clone(),
-            format!("{label}."), "[::1]:7070".to_owned(),
+            "localhost:7070".to_owned(),
+            "127.0.0.1:7070".to_owned(),
+            String::new(),
+            format!("{label}.localhost.evil.example"),
+            format!("x.{label}.localhost"),
+            format!("{label}0.localhost"),
+            format!("{upper}.localhost"),
+            label.clone(),
+            format!("{label}."),
+            "[::1]:7070".to_owned(),
         ] {
             assert_eq!(at.label(&other), None, "{other}");
         }

@@ -67,7 +67,8 @@ async fn visit(app: &App, label: &str, host: &str, mut request: Request) -> Resu
     let inside = inwards(request, host, &own, port.number)?;
     let (counts, over) = (visit.counts.clone(), port.over.subscribe());
     let mut answer = send(inside, visit.stream.take_out()?, counts, over.clone()).await?;
-    let accepted = websocket && answer.status() == StatusCode::SWITCHING_PROTOCOLS && headers::is_websocket(answer.headers());
+    let accepted =
+        websocket && answer.status() == StatusCode::SWITCHING_PROTOCOLS && headers::is_websocket(answer.headers());
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS && !accepted {
         return Err(bad("the server inside went on with something that nobody asked for"));
     }
