@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -79,6 +79,10 @@ impl Visits for Engine {
         }
         serve(porter, visits, dialer, home, run)
     }
+
+    fn usher(&self, which: &str, agent: Option<&str>, asked: OwnedFd, ready: &dyn Fn()) -> Result<(), Trouble> {
+        self.usher_into(which, agent, &asked, ready)
+    }
 }
 
 const NOT_LET_IN: &str =
@@ -87,7 +91,7 @@ const NOT_LET_IN: &str =
 fn serve(
     porter: Visitors,
     visits: Vec<(Published, std::net::TcpListener)>,
-    dialer: std::os::fd::OwnedFd,
+    dialer: OwnedFd,
     home: Residence,
     run: &str,
 ) -> Result<(), Trouble> {
@@ -143,6 +147,11 @@ impl Engine {
         going.map(shown).collect()
     }
 
+    /// The run that a process watches over; what a visit to an open sandbox does is another's.
+    pub(crate) fn run_watched_by(&self, process: i32) -> Result<Option<String>, Trouble> {
+        Ok(self.all_going_on()?.into_iter().find(|going| going.process == process).map(|going| going.run))
+    }
+
     /// The newest first.
     fn all_going_on(&self) -> Result<Vec<Going>, Trouble> {
         let query = EntryQuery { kinds: vec!["sandbox.opening".to_owned()], ..EntryQuery::default() };
@@ -173,6 +182,10 @@ impl Engine {
         };
         let live: Vec<String> = all.iter().map(|going| going.run.chars().take(8).collect()).collect();
         all.retain(is_meant);
+        // Of one that stays, its host: whoever visits it has nobody living there.
+        if let Some(host) = kept.as_deref().and_then(|id| self.host_of(id)).filter(|_| all.len() > 1) {
+            all.retain(|going| going.process == host);
+        }
         match all.len() {
             1 => Ok(all.swap_remove(0)),
             0 if kept.is_some() || self.was_a_run(which)? => Err(has_ended(which)),
@@ -187,6 +200,11 @@ impl Engine {
             }
             _ => Err(trouble(format!("several runs begin with `{}`", which.escape_debug()), "give more of its id")),
         }
+    }
+
+    fn host_of(&self, id: &str) -> Option<i32> {
+        let host = self.workspaces.call_on(id).ok()??;
+        Some(rustix::net::sockopt::socket_peercred(&host).ok()?.pid.as_raw_nonzero().get())
     }
 
     fn was_a_run(&self, which: &str) -> Result<bool, Trouble> {

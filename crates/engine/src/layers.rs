@@ -70,7 +70,10 @@ fn over_layers(
         Some(Ok((known, Some(host)))) => {
             record.is_over(&known.id);
             return match live::visit(backends, request, admitted, record, host) {
-                Ok(sandbox) => sandbox.supervise(),
+                Ok(sandbox) => {
+                    workspaces.watch().begins();
+                    sandbox.supervise()
+                }
                 Err(outcome) => outcome,
             };
         }
@@ -89,7 +92,10 @@ fn over_layers(
     };
     record.is_over(&run.record().id);
     match enclose::in_the_fittest(backends, request, admitted, &run.stacks(), record) {
-        Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
+        Ok(sandbox) => {
+            workspaces.watch().begins();
+            left(workspaces, run, record, sandbox.supervise(), collecting)
+        }
         Err(outcome) => {
             if let Err(error) = run.abandon() {
                 return not_set_up(error.into());

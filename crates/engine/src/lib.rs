@@ -40,6 +40,7 @@ mod survey;
 mod told;
 mod toolchains;
 mod user;
+mod usher;
 
 use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;

@@ -28,6 +28,7 @@ mod scans;
 mod seams;
 mod secrets;
 pub mod units;
+mod ushering;
 mod verdict;
 mod visits;
 mod workspace;
@@ -79,6 +80,7 @@ pub use secrets::{
     BadValue, LONGEST_SECRET, LONGEST_SECRET_NAME, NewSecret, SecretShown, SecretSource, SecretText, Secrets,
     is_secret_name, is_variable, secret_host,
 };
+pub use ushering::{Ushered, Ushering};
 pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
 pub use visits::{Hears, Led, Visits};
 pub use workspace::{

@@ -122,6 +122,8 @@ pub trait Watch {
     }
     /// What was asked is not waited for any more: it was answered, or the time was over.
     fn asked(&self, _question: &str) {}
+    /// It was let through everything, is on the record, and begins.
+    fn begins(&self) {}
 }
 
 impl<W: Watch + ?Sized> Watch for Rc<W> {
@@ -139,6 +141,10 @@ impl<W: Watch + ?Sized> Watch for Rc<W> {
 
     fn asked(&self, question: &str) {
         (**self).asked(question);
+    }
+
+    fn begins(&self) {
+        (**self).begins();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Servers inside runs that go on already, reached from the host's loopback.
 
+use std::os::fd::OwnedFd;
+
 use serde::Serialize;
 
 use crate::{Published, Trouble};
@@ -8,6 +10,10 @@ pub trait Visits {
     /// Leads visitors in, until the run ends or somebody interrupts it. `which`: the start of a run's id, a sandbox as `ps`
     /// calls it, or `last`.
     fn lead(&self, which: &str, ports: &[Published], hears: Hears) -> Result<(), Trouble>;
+
+    /// Connects to servers of a sandbox that is open for whoever asks on `asked` (`Ushering`), until nobody does or the sandbox ends.
+    /// `ready`: it can be asked now. `agent`: for whom.
+    fn usher(&self, which: &str, agent: Option<&str>, asked: OwnedFd, ready: &dyn Fn()) -> Result<(), Trouble>;
 }
 
 /// Is told what comes.

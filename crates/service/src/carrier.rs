@@ -47,7 +47,9 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], 
     let mut kept: Vec<i32> = door.into_iter().chain([talk.as_raw_fd()]).collect();
     process::close_all_but(3, &mut kept)?;
     let talk = Rc::new(RefCell::new(talk));
-    let service = make(job.setting.state.clone(), Box::new(Notices(talk.clone())));
+    // Nobody else waits for that alone.
+    let begins = matches!(&job.task, Task::RunIn { wish, .. } if wish.terminal);
+    let service = make(job.setting.state.clone(), Box::new(Notices { talk: talk.clone(), begins }));
     service.leave_for_later();
     let (answer, place) = match zygote {
         Some(zygote) => match ready::wait(job, zygote, service.as_ref(), &talk)? {
@@ -110,7 +112,11 @@ pub(crate) fn say(talk: &mut UnixStream, said: &Said) -> io::Result<()> {
 }
 
 /// What a person would be told at a terminal goes to whoever waits for the job.
-struct Notices(Rc<RefCell<UnixStream>>);
+struct Notices {
+    talk: Rc<RefCell<UnixStream>>,
+    /// That it begins is told, too.
+    begins: bool,
+}
 
 impl Watch for Notices {
     fn progress(&self, _: &str, _: u64, _: u64) {}
@@ -126,12 +132,18 @@ impl Watch for Notices {
     fn asked(&self, question: &str) {
         self.tell(&Said::Asked { question: question.to_owned() });
     }
+
+    fn begins(&self) {
+        if self.begins {
+            self.tell(&Said::Ready(Value::Null));
+        }
+    }
 }
 
 impl Notices {
     fn tell(&self, said: &Said) {
         // Nobody may be there any more; the job does not end for that.
-        if let Ok(mut talk) = self.0.try_borrow_mut() {
+        if let Ok(mut talk) = self.talk.try_borrow_mut() {
             drop(say(&mut talk, said));
         }
     }

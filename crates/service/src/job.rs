@@ -204,6 +204,18 @@ pub enum Task {
     Open {
         id: String,
     },
+    /// Leads visitors to servers in it, for whoever asks on the input, and says `Said::Ready` before.
+    Usher {
+        id: String,
+    },
+    /// What of it went to the network or tried to, and who visited it.
+    Network {
+        id: String,
+        denied: bool,
+        /// With this one, the first `most` after it; else the newest.
+        after: Option<u64>,
+        most: usize,
+    },
     /// All that runs in it stands still, or goes on.
     Pause {
         id: String,

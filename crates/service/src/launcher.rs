@@ -123,8 +123,10 @@ fn begin(parent: i32) -> io::Result<()> {
     if rustix::process::getppid().is_none_or(|now| now.as_raw_nonzero().get() != parent) {
         return Err(io::Error::other("the server has ended"));
     }
-    // Keys of the server's terminal are for the server, which ends in its own order.
+    // Keys of the server's terminal are for the server, which ends in its own order. What was ignored where it was started is
+    // none of what jobs ignore: Ctrl-C in a terminal of theirs is for them.
     process::new_session()?;
+    signals::heed_all();
     carried::keep_variables(Alone::prove()?, is_kept);
     let nothing = rustix::fs::open(
         "/dev/null",

@@ -8,11 +8,16 @@ mod languages;
 mod launcher;
 mod pool;
 mod ready;
+mod screen;
 mod task;
+mod traffic;
+mod usher;
 mod wish;
 
 pub use job::{Answer, Contents, Job, Said, Setting, Task};
 pub use languages::OfTheHost;
 pub use launcher::{Interpreter, Launched, Maker, Means, Warms, launch};
 pub use pool::{Lost, Pool, Running, Standby, Streams};
+pub use screen::{Screen, Size};
+pub use usher::Asking;
 pub use wish::Wish;

@@ -206,7 +206,7 @@ impl Drop for Running {
     deprecated,
     reason = "what it warns of is a type that changes its descriptor under way; an `OwnedFd` never does"
 )]
-fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(descriptor, interest)
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::files::{self, BadFiles};
 use crate::job::{Answer, Asked, Files, Job, Setting, Task};
+use crate::traffic;
 use crate::wish::{Wish, is_within};
 
 /// Of what is written to files with one job; the engine has smaller limits for each kind.
@@ -24,6 +25,7 @@ pub fn carry_out(job: Job, service: &dyn Service, ready: &dyn Fn(Value)) -> (Ans
     let Job { setting, task } = job;
     let (wish, folder, files) = match task {
         Task::Run { wish, folder, files } => (wish, folder, files),
+        Task::Usher { id } => return (ushered(service, &id, &setting, ready).unwrap_or_else(|answer| answer), None),
         Task::Open { id } => return (opened(service, &id, ready).unwrap_or_else(|answer| answer), None),
         task => return (answered(task, &setting, service).unwrap_or_else(|answer| answer), None),
     };
@@ -44,6 +46,16 @@ fn opened(service: &dyn Service, id: &str, ready: &dyn Fn(Value)) -> Result<Answ
     go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
     let outcome = service.sandboxes().stay(&kept.id, &|open| ready(serde_json::to_value(open).unwrap_or_default()));
     Ok(told(&outcome, service))
+}
+
+/// Leads visitors in until nobody asks for that, or the sandbox ends.
+fn ushered(service: &dyn Service, id: &str, setting: &Setting, ready: &dyn Fn(Value)) -> Result<Answer, Answer> {
+    let kept = open(service, id)?;
+    let asked = rustix::stdio::stdin().try_clone_to_owned();
+    let asked = asked.map_err(|error| wrong(format!("there is nobody who could ask: {error}")))?;
+    let agent = setting.agent.as_deref();
+    service.visits().usher(&kept.id, agent, asked, &|| ready(Value::Null)).map_err(trouble)?;
+    Ok(Answer::Done(Value::Null))
 }
 
 /// Both are answers; the second only ends it earlier.
@@ -244,8 +256,13 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             leave(place)?;
             done(&scanned.map_err(trouble)?)
         }
+        Task::Network { id, denied, after, most } => {
+            let kept = met(service, &id)?;
+            let most = most.min(MOST_ENTRIES);
+            done(&traffic::of(service.records(), &kept.id, denied, after, most).or_else(or_none)?)
+        }
         // Done by whoever carries it out, who stays.
-        Task::Open { .. } => return Err(wrong("a sandbox is opened by itself".to_owned())),
+        Task::Open { .. } | Task::Usher { .. } => return Err(wrong("a sandbox is opened by itself".to_owned())),
         Task::Pause { id, pause } => {
             let kept = open(service, &id)?;
             done(&sandboxes.pause(&kept.id, pause).map_err(trouble)?)

@@ -31,6 +31,8 @@ pub struct Wish {
     pub artifacts: Vec<String>,
     pub agent: Option<String>,
     pub capture: Option<u64>,
+    /// On a terminal of its own; without a command, a shell.
+    pub terminal: bool,
 }
 
 impl Wish {
@@ -55,6 +57,7 @@ impl Wish {
             artifacts,
             agent,
             capture,
+            terminal,
         } = self;
         if setting.confined {
             for (what, named) in [
@@ -87,6 +90,7 @@ impl Wish {
                 path.display()
             ));
         }
+        let command = if terminal && command.is_empty() { vec![shell().to_owned()] } else { command };
         Ok(Request {
             command: command.into_iter().map(OsString::from).collect(),
             read,
@@ -97,7 +101,7 @@ impl Wish {
             environment: environment.into_iter().map(|(name, value)| (name.into(), Some(value.into()))).collect(),
             network: NetworkAsked { allow, deny, none: no_network, secrets, ..NetworkAsked::default() },
             directory,
-            terminal: false,
+            terminal,
             limits,
             accept_gaps: Vec::new(),
             backend: backend.filter(|name| name != "auto"),
@@ -109,6 +113,11 @@ impl Wish {
             trace: false,
         })
     }
+}
+
+/// What a person gets who says nothing else. The system's programs are the same inside.
+fn shell() -> &'static str {
+    if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
 }
 
 /// Relative, and never upwards.

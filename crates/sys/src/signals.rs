@@ -44,6 +44,15 @@ pub fn reset_actions() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// Whoever started this may have ignored some, as shells do for what runs in the background; nobody here heeds that. Without SIGPIPE,
+/// which Rust's runtime has its reasons for.
+pub fn heed_all() {
+    for signal in (1..=31).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP, libc::SIGPIPE].contains(signal)) {
+        // SAFETY: SIG_DFL is always a valid action.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Waits for any of the blocked signals and takes it.
 pub fn take_next() -> io::Result<i32> {
     let set = full();

@@ -241,7 +241,7 @@ impl Backend for Native {
             });
         }
         let (trust, handed) = trust_for(grant, &mut streams)?;
-        let blueprint = self.blueprint(grant, stacks, trust)?;
+        let blueprint = plan::to_stay(grant.powers(), stacks, trust, self.host()).map_err(unplannable)?;
         let ends = (streams, handed);
         let raised = launch::launch(blueprint, grant.powers(), self.host(), ends, false, Starts::Nothing)?;
         let greeting = live::Greeting::of(grant, raised.owner);

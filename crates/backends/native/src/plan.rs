@@ -111,8 +111,16 @@ pub fn plan(
         return Err(Unplannable::NotOnTheHost);
     }
     match mode {
-        Mode::Full => full(powers, stacks, trust, host, None),
+        Mode::Full => full(powers, stacks, trust, host, None, powers.command.terminal),
         Mode::Reduced => reduced(powers, host),
+    }
+}
+
+/// For a sandbox that stays: whoever comes may have a terminal of their own, though nobody has one yet.
+pub fn to_stay(powers: &Powers, stacks: &[Stack], trust: Trust, host: &Host) -> Result<Blueprint, Unplannable> {
+    match powers.files.ground {
+        Ground::Host => full(powers, stacks, trust, host, None, true),
+        _ => Err(Unplannable::NotOnTheHost),
     }
 }
 
@@ -126,7 +134,7 @@ pub fn carried(
     carrier: &Carrier,
 ) -> Result<Blueprint, Unplannable> {
     match powers.files.ground {
-        Ground::Host => full(powers, stacks, trust, host, Some(carrier)),
+        Ground::Host => full(powers, stacks, trust, host, Some(carrier), powers.command.terminal),
         _ => Err(Unplannable::NotOnTheHost),
     }
 }
@@ -137,6 +145,7 @@ fn full(
     trust: Trust,
     host: &Host,
     carrier: Option<&Carrier>,
+    terminal: bool,
 ) -> Result<Blueprint, Unplannable> {
     let Powers { command, files, environment: _, network, limits } = powers;
     let mut steps = Vec::new();
@@ -161,7 +170,7 @@ fn full(
     steps.push(Step::KeepMountsPrivate);
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
     let gated = matches!(network, Network::Gated(_));
-    let inside = Inside { terminal: command.terminal, gated, trust, inner, carrier };
+    let inside = Inside { terminal, gated, trust, inner, carrier };
     let trees = root(&mut steps, files, stacks, inside, host)?;
     steps.extend([Step::SealRoot, Step::ChangeRoot, Step::Hostname(text(HOSTNAME))]);
     if let Placement::Older { .. } = host.groups {

@@ -34,6 +34,11 @@ impl Caller {
         Err(Problem::new(StatusCode::FORBIDDEN, "scope", detail).rule(&format!("token.{name}")).hint(hint))
     }
 
+    /// Whether its token holds to this moment: for what goes on longer than a request.
+    pub fn still_holds(&self, app: &App) -> bool {
+        app.tokens.holds(&self.token_itself).unwrap_or(false)
+    }
+
     /// A job of this tenant, in its own places.
     pub fn job(&self, app: &App, task: Task) -> Job {
         Job { setting: self.setting(app), task }
@@ -74,14 +79,25 @@ pub async fn known(State(app): State<App>, mut request: Request, next: Next) -> 
     }
 }
 
+/// Scripts of a page can send no header with a WebSocket, but names of protocols: one of them is this and the token. It is never the
+/// one that is answered with, and no token is ever part of an address, which logs and histories keep.
+const IN_A_PROTOCOL: &str = "belljar.bearer.";
+
+fn said(headers: &HeaderMap) -> Option<&str> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());
+    }
+    let upgrades = headers.get(header::UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+    let mut tokens =
+        offered.flat_map(|value| value.split(',')).filter_map(|one| one.trim().strip_prefix(IN_A_PROTOCOL));
+    tokens.next().filter(|_| upgrades)
+}
+
 /// The same answer for both what is missing and what is wrong.
 fn found(app: &App, headers: &HeaderMap) -> Result<Caller> {
-    let said = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let said = said.and_then(|value| {
-        let (scheme, token) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-    });
-    let token = match said {
+    let token = match said(headers) {
         None => None,
         Some(said) => app.tokens.find(said).map_err(|error| {
             app.log(&format!("no token can be looked up: {error}"));

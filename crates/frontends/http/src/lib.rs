@@ -10,10 +10,12 @@ mod idempotency;
 mod listen;
 mod mount;
 mod opened;
+mod ports;
 mod problem;
 mod reference;
 mod runs;
 mod serve;
+mod terminals;
 mod token;
 mod tokens;
 mod warm;
@@ -29,7 +31,9 @@ use service::{Maker, Pool, Warms};
 
 use admission::Admission;
 use opened::Opened;
+use ports::Ports;
 use runs::Runs;
+use terminals::Terminals;
 use tokens::Tokens;
 use warm::Warm;
 use words::Options;
@@ -84,6 +88,9 @@ struct Known {
     runs: Runs,
     warm: Arc<Warm>,
     opened: Arc<Opened>,
+    terminals: Terminals,
+    ports: Ports,
+    ports_at: ports::At,
     keys: idempotency::Shared,
     on_loopback: bool,
     version: &'static str,

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::words::Options;
@@ -185,6 +186,10 @@ pub fn tls(options: &Options) -> Result<Option<TlsAcceptor>, NotBound> {
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
+/// The place of a connection among all that there may be. Whoever takes one over as something else than HTTP keeps it with that.
+#[derive(Clone)]
+pub struct Connection(#[expect(dead_code, reason = "it is kept, and not looked at")] Arc<Option<OwnedSemaphorePermit>>);
+
 /// Where clients come, whatever the kind.
 enum Door {
     Tcp(tokio::net::TcpListener, Option<TlsAcceptor>),
@@ -253,17 +258,17 @@ pub async fn serve(
             continue;
         };
         let (router, stop) = (router.clone(), stop.clone());
+        let place = Connection(Arc::new(place.ok()));
         tokio::spawn(async move {
             match client {
-                Client::Plain(stream) => talk(stream, router, stop).await,
-                Client::Unix(stream) => talk(stream, router, stop).await,
+                Client::Plain(stream) => talk(stream, router, stop, place).await,
+                Client::Unix(stream) => talk(stream, router, stop, place).await,
                 Client::Sealed(stream, tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
-                        talk(stream, router, stop).await;
+                        talk(stream, router, stop, place).await;
                     }
                 }
             }
-            drop(place);
         });
     }
     // Nobody is let in any more: when all places are free, nobody is there.
@@ -281,10 +286,16 @@ async fn talk(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     mut stop: watch::Receiver<bool>,
+    place: Connection,
 ) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(64 << 10).max_headers(64);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let router = TowerToHyperService::new(router);
+    let placed = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(place.clone());
+        router.call(request)
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), placed).with_upgrades();
     let mut connection = std::pin::pin!(connection);
     // How a connection ends is the client's business.
     tokio::select! {

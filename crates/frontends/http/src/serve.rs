@@ -16,7 +16,9 @@ use tokio::sync::watch;
 
 use crate::admission::Admission;
 use crate::listen::{self, Bound};
+use crate::ports::{self, Ports};
 use crate::runs::Runs;
+use crate::terminals::Terminals;
 use crate::tokens::{self, ALL, LOCAL, Scope, Tokens, Wanted};
 use crate::warm::{self, Warm};
 use crate::words::{self, Options};
@@ -100,6 +102,7 @@ async fn until_told(
     let pool = Pool::new(launched).map_err(cannot)?;
     tidy_up(&pool, &options, &tokens).await?;
     let (place, on_loopback) = (bound.place(), bound.on_loopback());
+    let ports_at = called(&options, &place, tls.is_some());
     let (connections, drain) = (options.connections, options.drain);
     let admission = Arc::new(Admission::new(options.terms));
     let mcp = mcp::Mcp::new(version, pool.clone(), admission.clone(), options.largest_body)?;
@@ -112,6 +115,9 @@ async fn until_told(
         tokens,
         runs: Runs::default(),
         opened: Arc::default(),
+        terminals: Terminals::default(),
+        ports: Ports::default(),
+        ports_at,
         keys: Arc::default(),
         on_loopback,
         version,
@@ -142,6 +148,7 @@ async fn until_told(
     }
     app.warm.end();
     app.runs.going().iter().for_each(|run| run.cancel());
+    app.terminals.end_all();
     app.mcp.stop();
     app.opened.stop_all();
     drop(tokio::time::timeout(LAST_WORDS, idle(&app)).await);
@@ -156,9 +163,23 @@ async fn until_told(
     Ok(())
 }
 
+/// Below which name ports of sandboxes are, each as a host of its own.
+fn called(options: &Options, place: &listen::Place, tls: bool) -> ports::At {
+    let (scheme, usual) = if tls { ("https", 443) } else { ("http", 80) };
+    let port = match place {
+        listen::Place::Tcp(address) => Some(address.port()).filter(|port| *port != usual),
+        listen::Place::Unix(_) => None,
+    };
+    ports::At { scheme, below: options.ports_host.clone(), port }
+}
+
 async fn idle(app: &App) {
     // What stays by itself is not waited for: it is stopped.
-    while app.admission.busy() > 0 || app.runs.going().iter().any(|run| !run.background) || app.opened.is_stopping() {
+    while app.admission.busy() > 0
+        || app.runs.going().iter().any(|run| !run.background)
+        || app.opened.is_stopping()
+        || app.terminals.are_ending()
+    {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

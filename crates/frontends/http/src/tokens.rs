@@ -213,6 +213,11 @@ impl Tokens {
         Ok(found.filter(|token| token.expires.is_none_or(|expires| expires > now())))
     }
 
+    /// Whether this one was not revoked meanwhile, nor changed, and is not over.
+    pub fn holds(&self, token: &Token) -> Result<bool, BadTokens> {
+        Ok(token.expires.is_none_or(|expires| expires > now()) && self.read()?.tokens.contains(token))
+    }
+
     fn read(&self) -> Result<Kept, BadTokens> {
         let path = self.folder.join(FILE);
         let io = |does| {

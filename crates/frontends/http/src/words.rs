@@ -25,6 +25,8 @@ pub struct Options {
     /// Sandboxes with a warm interpreter that wait for each kind of run that was asked for lately.
     pub warm: usize,
     pub drain: std::time::Duration,
+    /// Ports of sandboxes are hosts below this name.
+    pub ports_host: String,
 }
 
 impl Options {
@@ -86,12 +88,20 @@ fn serve() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Serve beyond loopback without TLS: whoever is on the way reads tokens"),
         )
+        .arg(
+            Arg::new("ports-host")
+                .long("ports-host")
+                .value_name("NAME")
+                .default_value("localhost")
+                .value_parser(below)
+                .help("Ports of sandboxes are hosts below this name: nothing of yours should be"),
+        )
         .arg(state())
         .arg(number("jobs", "32", "Jobs at once, of all tenants").help_heading("Limits"))
         .arg(number("jobs-per-tenant", "16", "Jobs at once, of one tenant").help_heading("Limits"))
         .arg(number("queue", "64", "Jobs of one tenant that wait; more are told to come again").help_heading("Limits"))
         .arg(
-            number("open-per-tenant", "32", "Open sandboxes and background runs of one tenant; these are no jobs")
+            number("open-per-tenant", "32", "Open sandboxes, background runs and terminals of one tenant; these are no jobs")
                 .help_heading("Limits"),
         )
         .arg(number("rate", "200", "Requests of one tenant in a second").help_heading("Limits"))
@@ -124,6 +134,16 @@ fn serve() -> Command {
                 .help("When told to end: how long jobs may go on")
                 .help_heading("Limits"),
         )
+}
+
+/// A name that others can be below.
+fn below(word: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(plain);
+    match word.len() <= 200 && word.split('.').all(label) && word.parse::<std::net::IpAddr>().is_err() {
+        true => Ok(word.to_owned()),
+        false => Err("write a name of small letters, digits, `-` and dots".to_owned()),
+    }
 }
 
 fn state() -> Arg {
@@ -208,5 +228,6 @@ pub fn options(matches: &ArgMatches) -> Option<Options> {
         ready: count("ready").min(64),
         warm: count("warm"),
         drain: matches.get_one("drain").copied().unwrap_or_default(),
+        ports_host: matches.get_one::<String>("ports-host").cloned()?,
     })
 }

@@ -356,9 +356,11 @@ fn copied(who: Who) -> Result<(), String> {
 
 fn terminal(who: Who) -> Result<(), String> {
     let open = Open::new(who, &[])?;
-    let said = open.exec(&["-t"], &["/bin/sh", "-c", "test -t 0 && test -t 1 && tty && echo $((6 * 7))"])?;
+    let said = open.exec(&["-t"], &["/bin/sh", "-c", "test -t 0 && test -t 1 && tty && echo $((6 * 7)) > /dev/tty"])?;
     let out = String::from_utf8_lossy(&said.out).into_owned();
-    match said.code == Some(0) && out.contains("/dev/pts/") && out.contains("42") {
+    // Who has none has no `/dev/tty` either.
+    let none = open.exec(&[], &["/bin/sh", "-c", "echo no > /dev/tty"])?;
+    match said.code == Some(0) && out.contains("/dev/pts/") && out.contains("42") && none.code != Some(0) {
         true => open.stop().map(drop),
         false => Err(format!("{said:?}")),
     }

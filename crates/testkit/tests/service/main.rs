@@ -9,9 +9,11 @@ mod desk;
 mod ends;
 mod files;
 mod live;
+mod ports;
 mod server;
 mod stories;
 mod tenants;
+mod terminals;
 mod warm;
 
 use belljar_testkit::contestant::belljar;
@@ -27,6 +29,12 @@ fn main() {
     {
         for who in [Who::Root, Who::Ordinary] {
             trials.push(twice::trial(name, who, missing.clone().or_else(|| twice::why_not(who)), move || check(who)));
+        }
+    }
+    let alone = missing.clone().or_else(terminals::why_not);
+    for (name, check) in [terminals::ALL, ports::ALL].concat() {
+        for who in [Who::Root, Who::Ordinary] {
+            trials.push(twice::trial(name, who, alone.clone().or_else(|| twice::why_not(who)), move || check(who)));
         }
     }
     let missing = missing.or_else(described::why_not).or_else(|| twice::why_not(Who::Root));

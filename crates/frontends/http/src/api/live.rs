@@ -183,6 +183,19 @@ pub enum Signal {
     Usr2,
 }
 
+impl Signal {
+    pub fn number(self) -> i32 {
+        match self {
+            Signal::Hup => 1,
+            Signal::Int => 2,
+            Signal::Quit => 3,
+            Signal::Usr1 => 10,
+            Signal::Usr2 => 12,
+            Signal::Term => 15,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignalRequest {
@@ -200,15 +213,7 @@ pub async fn signal(
     Sent(SignalRequest { signal }): Sent<SignalRequest>,
 ) -> Result<StatusCode> {
     caller.needs(Scope::Run)?;
-    let number = match signal {
-        Signal::Hup => 1,
-        Signal::Int => 2,
-        Signal::Quit => 3,
-        Signal::Usr1 => 10,
-        Signal::Usr2 => 12,
-        Signal::Term => 15,
-    };
-    app.runs.find(&caller.tenant, &id)?.signal(number)?;
+    app.runs.find(&caller.tenant, &id)?.signal(signal.number())?;
     Ok(StatusCode::ACCEPTED)
 }
 

@@ -6,10 +6,12 @@ mod files;
 mod languages;
 mod live;
 mod more;
+mod ports;
 mod ranges;
 mod records;
 mod run;
 mod sandboxes;
+mod terminals;
 mod types;
 
 use std::convert::Infallible;
@@ -67,6 +69,8 @@ pub fn router(app: App) -> Router {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail).hint("see `/v1/reference`")
         })
         .layer(middleware::from_fn_with_state(app.clone(), door::around))
+        // Before everything: what is a guest's is under another name, and nothing of ours is said there.
+        .layer(middleware::from_fn_with_state(app.clone(), crate::ports::or_the_api))
         .with_state(app)
 }
 
@@ -97,6 +101,13 @@ fn known() -> OpenApiRouter<App> {
         .routes(routes!(code::remove))
         .routes(routes!(code::interrupt))
         .routes(routes!(code::restart))
+        .routes(routes!(terminals::list, terminals::begin))
+        .routes(routes!(terminals::show, terminals::end))
+        .routes(routes!(terminals::resize))
+        .routes(routes!(terminals::attach))
+        .routes(routes!(ports::list, ports::open))
+        .routes(routes!(ports::close))
+        .routes(routes!(records::network))
         .routes(routes!(files::read, files::write, files::remove))
         .routes(routes!(files::list))
         .routes(routes!(files::stat))

@@ -58,6 +58,41 @@ pub async fn entries(
     Ok(Json(Page { items, next: last.map(|last| last.to_string()) }))
 }
 
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WhichTraffic {
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
+    /// Entries after this one, from the oldest on; without it the newest.
+    pub cursor: Option<u64>,
+    /// Only what was refused.
+    pub denied: bool,
+}
+
+/// What of a sandbox went to the network or tried to, and who visited its servers: entries of the record, in their order.
+#[utoipa::path(get, path = "/v1/sandboxes/{id}/network", tag = "sandboxes",
+    params(("id" = String, Path, description = "Its id or name"), WhichTraffic),
+    responses((status = 200, description = "Some of them", body = Page)))]
+pub async fn network(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<String>,
+    Asked(which): Asked<WhichTraffic>,
+) -> Result<Json<Page>> {
+    caller.needs(Scope::Read)?;
+    let WhichTraffic { limit, cursor, denied } = which;
+    let most = limit.unwrap_or(100);
+    if !(1..=MOST_ON_A_PAGE).contains(&most) {
+        return Err(Problem::wrong(format!("`limit` is between 1 and {MOST_ON_A_PAGE}")));
+    }
+    let found = ask(&app, &caller, Task::Network { id, denied, after: cursor, most }).await?;
+    let items = found.as_array().cloned().unwrap_or_default();
+    let last = items.last().and_then(|entry| entry["n"].as_u64()).or(cursor);
+    Ok(Json(Page { items, next: last.map(|last| last.to_string()) }))
+}
+
 /// Whether the record is what was written.
 #[utoipa::path(get, path = "/v1/ledger/verify", tag = "ledger",
     responses((status = 200, description = "What was found", body = Object)))]

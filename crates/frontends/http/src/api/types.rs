@@ -168,6 +168,7 @@ impl Options {
             artifacts: self.artifacts,
             agent: self.agent,
             capture: Some(capture),
+            terminal: false,
         })
     }
 }
