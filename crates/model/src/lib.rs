@@ -71,7 +71,9 @@ pub use secrets::{
     BadValue, LONGEST_SECRET, LONGEST_SECRET_NAME, NewSecret, SecretShown, SecretSource, SecretText, Secrets,
     is_secret_name, is_variable, secret_host,
 };
-pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
+pub use verdict::{
+    Approval, Denied, Judgement, OTHER_REVISION, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict,
+};
 pub use visits::{Hears, Led, Visits};
 pub use workspace::{
     Apart, Change, ChangeKind, Changes, Collected, Crossing, Deed, Favor, Gatekeeper, Kept, KeptSandbox, Leftover,
