@@ -7,7 +7,9 @@ pub mod job;
 mod launcher;
 mod pool;
 mod ready;
+mod recorded;
 mod task;
+mod templates;
 mod wish;
 
 pub use job::{Answer, Contents, Job, Said, Setting, Task};
