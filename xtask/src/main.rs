@@ -6,6 +6,7 @@ mod interpreters;
 mod needs;
 mod place;
 mod release;
+mod soak;
 mod steps;
 mod structure;
 mod test;
@@ -35,6 +36,11 @@ cargo xtask TASK
       --seconds N      so long with each target (default 10)
       TARGET           only this one
       TARGET FILE      only this input
+  soak                 a day's work of the service in minutes, with guests and the server killed at random (as root): nothing
+                       may be left, nothing lost, and the server may not grow
+      --runs N         so many as each user (default 50000)
+      --minutes N      at most so long for each
+      --seed N         other chances
   bench native         measure belljar beside its peers in one run; about six minutes, raw samples in bench-results/
       --quick          a few samples of each, to see that it works
       --runs N         samples of each start-up (default 200; slow peers take 20)
@@ -69,7 +75,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let again = match words.as_slice() {
         ["threats", "--cell" | "--check" | "--demanded", ..] => None,
-        ["test" | "threats" | "bench", ..] => release::instead(&words),
+        ["test" | "threats" | "bench" | "soak", ..] => release::instead(&words),
         _ => None,
     };
     let done = again.unwrap_or_else(|| task(&words));
@@ -101,6 +107,7 @@ fn task(words: &[&str]) -> Result<(), String> {
         ["threats", "--only", text] => threats::show(text),
         // Not for people: one cell of the matrix, in a process of its own.
         ["threats", "--cell", attack, column] => threats::cell(attack, column),
+        ["soak", flags @ ..] => soak::run(flags),
         ["fuzz", flags @ ..] => fuzz::fuzz(flags),
         ["bench", "native", flags @ ..] => bench::native(flags),
         ["bench", "workspace", flags @ ..] => bench::workspace::workspace(flags),

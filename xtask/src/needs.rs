@@ -78,6 +78,10 @@ const NEEDS: &[Need] = &[
         &["docker.io", "busybox-static"],
         || testkit::engine::installed().is_none(),
     ),
+    package("Podman", "the test of containers with it", &["podman", "crun", "catatonit"], || {
+        // Others than root could not start it; what is installed is all that this is about.
+        has("podman") && has("crun") && Path::new("/usr/libexec/podman/catatonit").exists()
+    }),
     package("git", "the git test", &["git"], || has("git")),
     package("ripgrep", "the ripgrep test, srt as a peer", &["ripgrep"], || has("rg")),
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),

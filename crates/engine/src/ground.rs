@@ -6,6 +6,7 @@ use std::path::Path;
 use model::{Backend, Ground, GroundKind, Outcome, Request};
 
 use crate::judge::usage;
+use crate::layers::not_set_up;
 
 /// Languages that modules run, with the names of programs whose place they take.
 const INTERPRETERS: [(&str, &[&str]); 2] =
@@ -34,6 +35,14 @@ pub fn of(request: &Request, backends: &[Box<dyn Backend>]) -> Result<Ground, Ou
         }
         GroundKind::Module => module(first(request)),
     }
+}
+
+/// Whether an image is missing; looked at only where somebody would be asked about that.
+pub fn looked_at(ground: Ground, backends: &[Box<dyn Backend>]) -> Result<Ground, Outcome> {
+    let Ground::Image { name: Some(name), runtime, pull: _ } = ground else { return Ok(ground) };
+    let engine = backends.iter().find_map(|backend| backend.images());
+    let there = engine.map_or(Ok(false), |engine| engine.has(&name)).map_err(not_set_up)?;
+    Ok(Ground::Image { name: Some(name), runtime, pull: !there })
 }
 
 /// The backend that somebody asked for.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use model::{
     Approval, Grant, Inspected, Network, NetworkAsked, Outcome, Pending, Permitted, Question, Refusal, Request, Retry,
-    SecretGrant, SecretShown, SetupFailure, Streams, Traffic, Verdict, Watch,
+    Ruling, SecretGrant, SecretShown, SetupFailure, Streams, Traffic, Verdict, Watch,
 };
 
 use egress::SecretValue;
@@ -245,7 +245,11 @@ impl Engine {
         door::validate(request)?;
         let user = User::of_the_process();
         let loaded = policies::load(&self.languages, &user, &survey::workspace_folders(request)?, None)?;
-        let ground = ground::of(request, &self.backends)?;
+        is_expected(request, &loaded.policy)?;
+        let mut ground = ground::of(request, &self.backends)?;
+        if loaded.policy.pulls() == Ruling::Ask {
+            ground = ground::looked_at(ground, &self.backends)?;
+        }
         let mut facts = survey::look(request, ground, &user, &loaded, &|path| eyes.is_made_inside(path))?;
         let slots = enter(&loaded, &mut facts)?;
         let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
@@ -303,6 +307,19 @@ fn still_the_same(request: &Request, facts: &Facts, input: &Begun, eyes: &Eyes<'
         "the code was changed after somebody was asked about it".to_owned(),
         "run it again, and answer the new question",
     ))
+}
+
+/// Whoever asks under a policy that they have seen is judged by that one: the very text that was read, not one that was compared before.
+fn is_expected(request: &Request, policy: &Policy) -> Result<(), Outcome> {
+    if request.revisions.is_empty() || request.revisions.contains(&policy.revision) {
+        return Ok(());
+    }
+    let message = "the policy is not the one that this was asked under".to_owned();
+    let mut refusal = Refusal::new(model::OTHER_REVISION, message, "look at the policy, and ask under its revision");
+    for denied in &mut refusal.denied {
+        denied.about = policy.revision.clone();
+    }
+    Err(Outcome::Refused(refusal))
 }
 
 fn would_ask(question: &Question) -> Refusal {

@@ -235,7 +235,7 @@ impl Service for Engine {
 impl Engine {
     /// In a new sandbox or in one that is kept, with everything on the record.
     fn recorded(&self, request: &Request, kept: Option<&str>) -> Outcome {
-        let record = match self.record() {
+        let record = match self.record_run(request) {
             Ok(record) => record,
             Err(outcome) => return outcome,
         };

@@ -50,7 +50,7 @@ fn abandoned(run: Option<Run>) -> Result<(), Outcome> {
 impl Ready for Prepared<'_> {
     fn run(self: Box<Self>, request: &Request) -> Outcome {
         let engine = self.engine;
-        let record = match engine.record() {
+        let record = match engine.record_run(request) {
             Ok(record) => record,
             Err(outcome) => return outcome,
         };

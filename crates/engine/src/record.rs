@@ -84,6 +84,14 @@ impl Engine {
         known.as_ref().ok_or_else(no_place)
     }
 
+    /// Begins to record this request, under the id that it has already if it has one.
+    pub(crate) fn record_run(&self, request: &Request) -> Result<Record<'_>, Outcome> {
+        match &request.run {
+            Some(run) => Ok(self.record_of(Some(run.clone()))),
+            None => self.record(),
+        }
+    }
+
     /// Begins to record one request.
     pub(crate) fn record(&self) -> Result<Record<'_>, Outcome> {
         let run = workspace::new_id().map_err(|error| crate::layers::not_set_up(error.into()))?;

@@ -177,6 +177,14 @@ impl Sandboxes for Engine {
         Ok(forks)
     }
 
+    fn branch(&self, which: &str, snapshot: Option<&str>, name: Option<&str>) -> Result<KeptSandbox, Trouble> {
+        let sandbox = self.workspaces.find(which)?.id;
+        let branch = self.workspaces.branch(which, snapshot, name)?;
+        let data = json!({"sandbox": sandbox, "snapshot": snapshot, "forks": [branch.id], "name": branch.name});
+        self.record_done("sandbox.forked", false, data)?;
+        Ok(branch)
+    }
+
     fn collect(&self, older_than: Duration, only_tell: bool) -> Result<Collected, Trouble> {
         if !only_tell {
             self.record_deed("sandbox.collected", json!({"older_than_seconds": older_than.as_secs()}))?;

@@ -44,7 +44,7 @@ pub enum Ground {
     #[default]
     Host,
     /// An image that an engine keeps; none named is our own small one. `runtime`: of the engine's, to run it with.
-    /// `pull`: one that is not there may be fetched from where its name says.
+    /// `pull`: one that is not there may be fetched from where its name says. Before there is a grant: it would have to be.
     Image { name: Option<String>, runtime: Option<String>, pull: bool },
     /// Nothing. The program is a WebAssembly module, or one that we have for a language.
     Module { interpreter: Option<String> },

@@ -81,7 +81,9 @@ pub use secrets::{
     is_secret_name, is_variable, secret_host,
 };
 pub use ushering::{Ushered, Ushering};
-pub use verdict::{Approval, Denied, Judgement, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict};
+pub use verdict::{
+    Approval, Denied, Judgement, OTHER_REVISION, Pending, Question, Reason, Refusal, Retry, Ruling, Verdict,
+};
 pub use visits::{Hears, Led, Visits};
 pub use workspace::{
     Apart, Change, ChangeKind, Changes, Collected, Crossing, Deed, Favor, Gatekeeper, Kept, KeptSandbox, Leftover,

@@ -40,6 +40,10 @@ pub struct Request {
     pub capture: Option<u64>,
     /// Say how long each step took.
     pub trace: bool,
+    /// Revisions of the policy, one of which it is to be judged under; with none, whatever is in force.
+    pub revisions: Vec<String>,
+    /// The id that it has in the record, from whoever gave it one before it was asked.
+    pub run: Option<String>,
 }
 
 /// Limits as asked for; what is not asked for is up to the policy.

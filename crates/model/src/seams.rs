@@ -106,6 +106,8 @@ pub trait Sandboxes {
     fn roll_back(&self, which: &str, snapshot: Option<&str>) -> Result<String, Trouble>;
     /// Sandboxes that begin where this one is.
     fn fork(&self, which: &str, count: usize) -> Result<Vec<KeptSandbox>, Trouble>;
+    /// One that begins where this one is, or was at a snapshot.
+    fn branch(&self, which: &str, snapshot: Option<&str>, name: Option<&str>) -> Result<KeptSandbox, Trouble>;
     /// Removes what was not used for so long, and what nobody refers to.
     fn collect(&self, older_than: Duration, only_tell: bool) -> Result<Collected, Trouble>;
 }
@@ -284,6 +286,8 @@ fn no_visitors(backend: &str) -> SetupFailure {
 /// Images that an engine keeps.
 pub trait Images {
     fn list(&self) -> Result<Vec<ImageShown>, Trouble>;
+    /// Whether there is one of this name.
+    fn has(&self, name: &str) -> Result<bool, Trouble>;
     /// From a folder with a root, an OCI layout, or an archive of either.
     fn import(&self, from: &Path, name: Option<&str>) -> Result<ImageShown, Trouble>;
     /// From the host's own busybox.

@@ -176,6 +176,9 @@ pub struct Approval {
     pub by: String,
 }
 
+/// The rule of a refusal because another policy is in force than was expected: what was denied is about its revision.
+pub const OTHER_REVISION: &str = "policy.revision";
+
 /// A no, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {

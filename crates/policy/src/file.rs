@@ -263,8 +263,8 @@ pub struct Isolation {
     /// The weakest kind of wall that will do: `namespaces` (the host's kernel), `user-kernel` (a kernel of its own in
     /// user space), `machine` (a virtual machine).
     pub minimum: Option<Text>,
-    /// Whether an image that the container engine does not have may be pulled: `allow` or `deny`, which is so where
-    /// nothing is said.
+    /// Whether an image that the container engine does not have may be pulled: `allow`, `ask` or `deny`, which is so
+    /// where nothing is said.
     pub pull: Option<Text>,
     /// Walls that may be missing.
     #[serde(default)]

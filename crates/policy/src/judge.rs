@@ -28,6 +28,7 @@ pub fn judge(request: &Request, policy: &Policy, facts: &Facts) -> Verdict {
     reasons.extend(about_workspaces(policy, facts));
     reasons.extend(policy.weigh_findings(&facts.findings));
     reasons.extend(facts.reasons.iter().cloned());
+    reasons.extend(about_image(policy, facts));
     match reasons.iter().map(|reason| reason.ruling).max().unwrap_or(Ruling::Deny) {
         Ruling::Allow => Verdict::Allowed(Box::new(grant), reasons),
         Ruling::Ask => {
@@ -49,6 +50,20 @@ fn about_workspaces(policy: &Policy, facts: &Facts) -> Vec<Reason> {
         reason.ruling != Ruling::Allow && !reason.rule.starts_with("defaults.") && reason.rule != "silence"
     };
     reasons.filter(counts).collect()
+}
+
+/// Where the policy asks before it pulls, and somebody has looked whether the image is there.
+fn about_image(policy: &Policy, facts: &Facts) -> Option<Reason> {
+    let Ground::Image { name: Some(name), pull: true, .. } = &facts.ground else { return None };
+    (policy.pulls() == Ruling::Ask).then(|| Reason {
+        ruling: Ruling::Ask,
+        rule: "isolation.pull".to_owned(),
+        place: String::new(),
+        why: "the container engine does not have this image, and would pull it".to_owned(),
+        action: Action::Exec,
+        about: name.clone(),
+        grant: "`[isolation] pull = \"allow\"`, or have it there: `belljar image import`".to_owned(),
+    })
 }
 
 /// Everything that a request asks for beyond what every sandbox gets.
@@ -252,7 +267,15 @@ fn grant(request: &Request, policy: &Policy, facts: &Facts, gift: &Gift) -> Resu
         environment: environment(request, policy, facts, gift, &places, &network),
         files: Files {
             ground: match facts.ground.clone() {
-                Ground::Image { name, runtime, pull: _ } => Ground::Image { name, runtime, pull: policy.pulls() },
+                Ground::Image { name, runtime, pull: missing } => {
+                    let pull = match policy.pulls() {
+                        Ruling::Allow => true,
+                        // What nobody was asked about is not pulled, should it be gone by then.
+                        Ruling::Ask => missing,
+                        Ruling::Deny => false,
+                    };
+                    Ground::Image { name, runtime, pull }
+                }
                 other => other,
             },
             places,

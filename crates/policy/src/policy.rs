@@ -67,7 +67,8 @@ pub struct Approving {
     pub always: bool,
 }
 
-const BUILT_IN: &str = "built-in";
+/// What it means may change with the version.
+const BUILT_IN: &str = concat!("built-in-", env!("CARGO_PKG_VERSION"));
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Levels, one of which everything else is laid over.
 const LEVELS: [&str; 3] = ["locked", "balanced", "open"];
@@ -233,11 +234,13 @@ impl Policy {
         self.voices.iter().filter_map(|voice| voice.sheet.settings.minimum).max().unwrap_or_default()
     }
 
-    /// Whether images that are not there may be pulled: somebody says so, and nobody says no.
-    pub fn pulls(&self) -> bool {
+    /// Whether images that are not there may be pulled: somebody says so, and the strictest who says something is heard.
+    pub fn pulls(&self) -> Ruling {
         let said = |voice: &Voice| voice.sheet.settings.pull;
-        self.giving().any(|voice| said(voice) == Some(true))
-            && !self.voices.iter().any(|voice| said(voice) == Some(false))
+        if !self.giving().any(|voice| said(voice).is_some_and(|ruling| ruling != Ruling::Deny)) {
+            return Ruling::Deny;
+        }
+        self.voices.iter().filter_map(said).max().unwrap_or(Ruling::Deny)
     }
 
     /// Walls that may be missing without anybody asking for it. What one voice gives, another's rules can take.

@@ -38,7 +38,7 @@ pub struct Settings {
     pub languages: Option<(Vec<String>, String)>,
     pub minimum: Option<Strength>,
     /// Whether images may be pulled.
-    pub pull: Option<bool>,
+    pub pull: Option<Ruling>,
     pub accepted_missing: BTreeSet<Wall>,
     pub agents: Vec<AgentTerms>,
     pub approvals: ApprovalTerms,

@@ -117,7 +117,12 @@ impl Voice {
             say(format!("isolate at least by {}", minimum.name()), "");
         }
         if let Some(pull) = settings.pull {
-            say(format!("{}pull images that are not there", if pull { "" } else { "never " }), "");
+            let how = match pull {
+                Ruling::Allow => "",
+                Ruling::Ask => "ask before you ",
+                Ruling::Deny => "never ",
+            };
+            say(format!("{how}pull images that are not there"), "");
         }
         for terms in &settings.agents {
             if let Some(rate) = terms.rate {

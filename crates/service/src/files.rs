@@ -68,7 +68,7 @@ fn io(path: &Path) -> impl FnOnce(io::Error) -> BadFiles {
     move |source| BadFiles::Io { path, source }
 }
 
-fn check(files: &Files) -> Result<Vec<(&Path, Vec<u8>)>, BadFiles> {
+pub(crate) fn check(files: &Files) -> Result<Vec<(&Path, Vec<u8>)>, BadFiles> {
     if files.len() > MOST {
         return Err(BadFiles::Wrong(format!("{} files come with it, and {MOST} are the most", files.len())));
     }
@@ -125,6 +125,18 @@ pub fn sweep(work: &Path, needed: &[PathBuf]) -> io::Result<u64> {
     Ok(count)
 }
 
+/// Removes the folder of one job, if it is one; a folder of the host's is not ours to remove.
+pub fn remove(work: &Path, folder: &Path) -> io::Result<()> {
+    let ours = folder.parent() == Some(work) && folder.file_name().and_then(|name| name.to_str()).is_some_and(is_name);
+    if !ours {
+        return Ok(());
+    }
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// As the server makes them: letters and digits.
 pub fn is_name(name: &str) -> bool {
     (16..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -169,6 +181,10 @@ mod tests {
         assert!(make(&work, other, &both).is_err());
         assert!(!work.join(other).exists());
         assert_eq!(sweep(&work, &[work.join(folder)]).expect("swept"), 0);
+        remove(&work, &work).expect("not ours");
+        remove(&work, &place.join("src")).expect("not ours");
+        remove(Path::new("/elsewhere"), &place).expect("not ours");
+        assert!(place.join("src/a.py").exists());
         assert_eq!(sweep(&work, &[]).expect("swept"), 1);
         fs::remove_dir_all(&work).expect("removed");
     }

@@ -32,6 +32,8 @@ pub struct Setting {
     pub work: PathBuf,
     /// The host's own paths are nobody's to name: of a tenant that is not the user.
     pub confined: bool,
+    /// Where its templates are.
+    pub templates: PathBuf,
     /// Who asks, whatever the job says: a token for an agent.
     pub agent: Option<String>,
 }
@@ -116,6 +118,30 @@ pub enum Task {
         id: String,
         count: usize,
     },
+    /// One that begins where another is, or was at a snapshot.
+    Branch {
+        id: String,
+        snapshot: Option<String>,
+        name: Option<String>,
+    },
+    Templates,
+    Template {
+        name: String,
+    },
+    /// `policy`: of the workspaces that will be made from it; looked through before it is kept.
+    SetTemplate {
+        name: String,
+        template: Value,
+        files: Files,
+        policy: Option<String>,
+    },
+    RemoveTemplate {
+        name: String,
+    },
+    /// A run that nobody remembers any more, as the record tells of it.
+    Recorded {
+        run: String,
+    },
     Artifacts {
         of: Option<String>,
     },
@@ -137,7 +163,11 @@ pub enum Task {
         decision: Decision,
         reason: String,
     },
-    Policy,
+    /// In this sandbox, over whose workspace there may be one.
+    Policy {
+        #[serde(default)]
+        id: Option<String>,
+    },
     /// What is wrong with this text of a policy file.
     Lint {
         text: String,
@@ -226,6 +256,15 @@ pub enum Task {
         id: String,
         why: Option<String>,
     },
+}
+
+impl Task {
+    /// Whoever hands it over has an id for the run already; the record has the same.
+    pub fn is_called(&mut self, run: &str) {
+        if let Task::Run { wish, .. } | Task::RunIn { wish, .. } = self {
+            wish.run = Some(run.to_owned());
+        }
+    }
 }
 
 /// A value that nothing prints by accident.

@@ -13,10 +13,14 @@ use serde_json::{Value, json};
 use crate::files::{self, BadFiles};
 use crate::job::{Answer, Asked, Files, Job, Setting, Task};
 use crate::traffic;
+use crate::recorded;
+use crate::templates::{self, BadTemplate};
 use crate::wish::{Wish, is_within};
 
 /// Of what is written to files with one job; the engine has smaller limits for each kind.
 const MOST_INPUT: u64 = 512 << 20;
+/// What a policy is called that is in a workspace.
+const POLICY: &str = "belljar.toml";
 /// Entries of the record at once.
 const MOST_ENTRIES: usize = 1_000;
 
@@ -85,12 +89,7 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
         }
         Task::Doctor => done(&service.diagnose()),
         Task::Create { wish, folder, files, name } => {
-            if let Some(name) = &name
-                && found(service, name).is_ok()
-            {
-                let what = format!("there is a sandbox `{name}` already");
-                return Err(Answer::Conflict { what, hint: "choose another name, or none".to_owned() });
-            }
+            free(service, name.as_deref())?;
             let named = wish.workspace.clone();
             let request = wish.request(setting).map_err(wrong)?;
             let own = enter(setting, named, &folder, &files)?;
@@ -144,7 +143,7 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
         Task::Remove { id } => {
             let kept = idle(service, &id)?;
             let removed = sandboxes.remove(&kept.id).map_err(trouble)?;
-            sweep(setting, service)?;
+            abandon(setting, service, &kept)?;
             done(&removed)
         }
         Task::Snapshot { id, name } => {
@@ -167,6 +166,39 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             let kept = found(service, &id)?;
             done(&sandboxes.fork(&kept.id, count).map_err(trouble)?)
         }
+        Task::Branch { id, snapshot, name } => {
+            free(service, name.as_deref())?;
+            // What is changed meanwhile would be half in it.
+            let kept = idle(service, &id)?;
+            if let Some(named) = &snapshot
+                && !kept.snapshots.iter().any(|snapshot| snapshot.name == *named)
+            {
+                return Err(Answer::NotFound);
+            }
+            done(&sandboxes.branch(&kept.id, snapshot.as_deref(), name.as_deref()).map_err(trouble)?)
+        }
+        Task::Templates => done(&templates::list(&setting.templates).map_err(no_template)?),
+        Task::Template { name } => {
+            Answer::Done(templates::read(&setting.templates, &name).map_err(no_template)?.ok_or(Answer::NotFound)?)
+        }
+        Task::SetTemplate { name, template, files, policy } => {
+            files::check(&files).map_err(bad)?;
+            if let Some(policy) = policy {
+                let folder = written(setting, POLICY, policy)?;
+                let remarks = service.policies().lint(Some(&folder.join(POLICY)));
+                leave(Place(Some(folder)))?;
+                if let Some(remark) = remarks.map_err(trouble)?.into_iter().find(|remark| remark.is_error) {
+                    return Err(wrong(format!("its policy can't be understood: {}", remark.message)));
+                }
+            }
+            templates::write(&setting.templates, &name, &template).map_err(no_template)?;
+            Answer::Done(template)
+        }
+        Task::RemoveTemplate { name } => match templates::remove(&setting.templates, &name).map_err(no_template)? {
+            true => Answer::Done(json!({"name": name})),
+            false => return Err(Answer::NotFound),
+        },
+        Task::Recorded { run } => recorded::run(service, &run)?,
         Task::Artifacts { of } => done(&service.artifacts().list(of.as_deref()).map_err(trouble)?),
         Task::Artifact { id } => done(&artifact(service, &id)?),
         Task::ArtifactContents { id } => {
@@ -194,8 +226,10 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
                 Given::NotAccepted => conflict("whoever asked did not accept the answer", "see the run that asked"),
             }
         }
-        Task::Policy => {
-            go_to(Path::new("/"))?;
+        Task::Policy { id } => {
+            let kept = id.map(|id| found(service, &id)).transpose()?;
+            let own = kept.as_ref().and_then(|kept| kept.workspaces.first());
+            go_to(own.map_or(Path::new("/"), |workspace| workspace))?;
             done(&service.policies().show().map_err(trouble)?)
         }
         Task::Lint { text } => {
@@ -434,15 +468,51 @@ fn go_to(folder: &Path) -> Result<(), Answer> {
     })
 }
 
+/// For whoever begins: nobody works in any of them yet.
 fn sweep(setting: &Setting, service: &dyn Service) -> Result<u64, Answer> {
+    let (work, needed) = (work(setting), needed(service)?);
+    files::sweep(&work, &needed).map_err(|error| untidy(&work, &error))
+}
+
+/// The folder that was made for a sandbox goes with the last that is over it. No other: who runs at this moment, or stands ready, is
+/// in no list.
+fn abandon(setting: &Setting, service: &dyn Service, removed: &KeptSandbox) -> Result<(), Answer> {
+    let (work, needed) = (work(setting), needed(service)?);
+    let own = removed.workspaces.iter().filter(|workspace| !needed.contains(&workspace.0));
+    own.into_iter().try_for_each(|own| files::remove(&work, &own.0)).map_err(|error| untidy(&work, &error))
+}
+
+fn needed(service: &dyn Service) -> Result<Vec<PathBuf>, Answer> {
     let kept = service.sandboxes().list().map_err(trouble)?;
-    let needed: Vec<PathBuf> = kept.into_iter().flat_map(|kept| kept.workspaces).map(|workspace| workspace.0).collect();
-    // Symbolic links above it would make the same folder look like another.
-    let work = std::fs::canonicalize(&setting.work).unwrap_or_else(|_| setting.work.clone());
-    files::sweep(&work, &needed).map_err(|error| Answer::Trouble {
+    Ok(kept.into_iter().flat_map(|kept| kept.workspaces).map(|workspace| workspace.0).collect())
+}
+
+/// Symbolic links above it would make the same folder look like another.
+fn work(setting: &Setting) -> PathBuf {
+    std::fs::canonicalize(&setting.work).unwrap_or_else(|_| setting.work.clone())
+}
+
+fn untidy(work: &Path, error: &io::Error) -> Answer {
+    Answer::Trouble {
         message: format!("cannot tidy up `{}`: {error}", work.display()),
         fix: "see that the service's folder can be written to".to_owned(),
-    })
+    }
+}
+
+/// Nobody has the name yet.
+fn free(service: &dyn Service, name: Option<&str>) -> Result<(), Answer> {
+    let Some(name) = name.filter(|name| found(service, name).is_ok()) else { return Ok(()) };
+    let what = format!("there is a sandbox `{name}` already");
+    Err(Answer::Conflict { what, hint: "choose another name, or none".to_owned() })
+}
+
+fn no_template(bad: BadTemplate) -> Answer {
+    match bad {
+        BadTemplate::Name(_) | BadTemplate::TooMany => wrong(bad.to_string()),
+        BadTemplate::Io { .. } | BadTemplate::Broken { .. } => {
+            Answer::Trouble { message: bad.to_string(), fix: "see the service's folder, or write it anew".to_owned() }
+        }
+    }
 }
 
 /// Exactly this one, by its id or name.
@@ -520,7 +590,7 @@ fn entries(service: &dyn Service, query: Asked, most: usize) -> Result<Vec<model
 }
 
 /// For a tenant that nothing was done for yet, there is no record; to whoever asks, it is an empty one.
-fn or_none<T: Default>(error: Trouble) -> Result<T, Answer> {
+pub(crate) fn or_none<T: Default>(error: Trouble) -> Result<T, Answer> {
     if error.message.starts_with("there is no record at") { Ok(T::default()) } else { Err(trouble(error)) }
 }
 

@@ -33,9 +33,18 @@ pub struct Wish {
     pub capture: Option<u64>,
     /// On a terminal of its own; without a command, a shell.
     pub terminal: bool,
+    /// The policy must be one of these; with none, whichever is in force.
+    pub revisions: Vec<String>,
+    /// The id that it has already.
+    pub run: Option<String>,
 }
 
 impl Wish {
+    /// What it has in common with those that wish for the same: what stands ready for one may be had by another.
+    pub fn alike(&self) -> Wish {
+        Wish { revisions: Vec::new(), run: None, ..self.clone() }
+    }
+
     /// The request that it is. What names paths of the host is an error for a tenant that has none.
     pub fn request(self, setting: &Setting) -> Result<Request, String> {
         let Wish {
@@ -58,6 +67,8 @@ impl Wish {
             agent,
             capture,
             terminal,
+            revisions,
+            run,
         } = self;
         if setting.confined {
             for (what, named) in [
@@ -70,6 +81,14 @@ impl Wish {
                 if named {
                     return Err(format!("`{what}` is about the host's own files, and only the tenant `local` has any"));
                 }
+            }
+            let hosts = allow.iter().map(String::as_str);
+            let hosts = hosts.chain(secrets.iter().filter_map(|secret| Some(secret.split_once('@')?.1)));
+            if let Some(host) = hosts.into_iter().find(|host| is_near(host)) {
+                return Err(format!(
+                    "`{}` is an address, and may be the host's own network, which only the tenant `local` has; name a host",
+                    host.escape_debug()
+                ));
             }
             if directory.as_deref().is_some_and(|directory| !is_within(directory)) {
                 return Err("`directory` must be a path below the workspace, without `..`".to_owned());
@@ -111,6 +130,8 @@ impl Wish {
             agent: setting.agent.clone().or(agent),
             capture,
             trace: false,
+            revisions,
+            run,
         })
     }
 }
@@ -118,6 +139,20 @@ impl Wish {
 /// What a person gets who says nothing else. The system's programs are the same inside.
 fn shell() -> &'static str {
     if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
+}
+
+/// Whether it is no name: the gate lets nobody on to this machine, or to what is around it, by a name that leads there. By an
+/// address it does, because somebody must have meant it.
+fn is_near(host: &str) -> bool {
+    let host = host.trim().trim_end_matches('.').to_ascii_lowercase();
+    if host.starts_with('[') || host.contains('/') || host.matches(':').count() > 1 {
+        return true;
+    }
+    let name = host.split(':').next().unwrap_or_default().trim_end_matches('.');
+    let last = name.rsplit('.').next().unwrap_or_default();
+    // Also those that old parsers take for addresses: `127.1`, `0x7f000001`, `2130706433`.
+    let number = last.starts_with(|letter: char| letter.is_ascii_digit());
+    number || last == "localhost"
 }
 
 /// Relative, and never upwards.
@@ -150,6 +185,25 @@ mod tests {
         }
         assert!(Wish { directory: Some("src/../..".into()), ..Wish::default() }.request(&confined()).is_err());
         assert!(Wish { directory: Some("src".into()), ..Wish::default() }.request(&confined()).is_ok());
+    }
+
+    #[test]
+    fn a_tenant_without_a_host_names_no_address() {
+        let asks = |host: &str, setting: &Setting| {
+            let allow = Wish { allow: vec![host.to_owned()], ..Wish::default() };
+            let secret = Wish { secrets: vec![format!("KEY@{host}")], ..Wish::default() };
+            (allow.request(setting).is_ok(), secret.request(setting).is_ok())
+        };
+        for host in [
+            "127.0.0.1", "127.0.0.1:7070", "127.1", "2130706433:80", "0x7f000001", "[::1]:7070", "::1", "fd00::2",
+            "10.0.0.0/8", "0.0.0.0", "localhost", "LOCALHOST:80", "a.localhost.", "localhost.:80", "192.0.2.2",
+        ] {
+            assert_eq!(asks(host, &confined()), (false, false), "{host}");
+            assert_eq!(asks(host, &Setting::default()), (true, true), "{host}");
+        }
+        for host in ["example.org", "example.org:443", "@pypi", "*.example.org", "3com.com", "a-1.b2"] {
+            assert_eq!(asks(host, &confined()), (true, true), "{host}");
+        }
     }
 
     #[test]

@@ -220,7 +220,8 @@ fn end_first_member(members: &CStr) -> Result<(), Errno> {
         // The last process is past its end, but not yet out of the group, and nothing tells when it is. A moment's sleep, not
         // a yield: under real-time scheduling, who only yields never lets it finish.
         let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000 };
-        rustix::thread::nanosleep(&moment);
+        // Cut short by a signal, it only looks again earlier.
+        drop(rustix::thread::nanosleep(&moment));
         return Ok(());
     };
     let Some(process) = open_process(pid)? else { return Ok(()) };

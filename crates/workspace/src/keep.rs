@@ -113,23 +113,28 @@ pub fn roll_back(
     watch: &dyn Watch,
 ) -> Result<String> {
     look_at_last_run(store, state, record, watch)?;
-    let found = match name {
-        None => record.snapshots.last(),
-        Some(name) => record.snapshots.iter().find(|snapshot| snapshot.name == name),
-    };
-    let Some(found) = found.cloned() else {
-        let known: Vec<String> = record.snapshots.iter().map(|snapshot| snapshot.name.clone()).collect();
-        return Err(match name {
-            Some(name) if !known.is_empty() => {
-                Error::NoSuchSnapshot { sandbox: record.shown(), name: name.to_owned(), known }
-            }
-            _ => Error::NoSnapshots(record.shown()),
-        });
-    };
+    let found = found(record, name)?;
     let before = record.layers.clone();
     start_over(store, state, record, found.layers, watch)?;
     store.remove_layers(state, before)?;
     Ok(found.name)
+}
+
+/// The snapshot of this name, or the newest.
+fn found(record: &Record, name: Option<&str>) -> Result<Snapshot> {
+    let found = match name {
+        None => record.snapshots.last(),
+        Some(name) => record.snapshots.iter().find(|snapshot| snapshot.name == name),
+    };
+    found.cloned().ok_or_else(|| {
+        let known: Vec<String> = record.snapshots.iter().map(|snapshot| snapshot.name.clone()).collect();
+        match name {
+            Some(name) if !known.is_empty() => {
+                Error::NoSuchSnapshot { sandbox: record.shown(), name: name.to_owned(), known }
+            }
+            _ => Error::NoSnapshots(record.shown()),
+        }
+    })
 }
 
 /// Throws all changes away.
@@ -220,6 +225,50 @@ pub fn fork(
         forks.push(fork);
     }
     Ok(forks)
+}
+
+/// One that begins where this one is, or was at a snapshot, with a name of its own.
+pub fn branch(
+    store: &Store,
+    state: &mut State,
+    record: &mut Record,
+    (snapshot, name): (Option<&str>, Option<&str>),
+    watch: &dyn Watch,
+) -> Result<Record> {
+    let name = name.map(checked_name).transpose()?;
+    look_at_last_run(store, state, record, watch)?;
+    let mut layers = match snapshot {
+        Some(_) => found(record, snapshot)?.layers,
+        None => {
+            let _layer = freeze(store, record, watch)?;
+            record.made = true;
+            record.used = now();
+            saved(store, state, record)?;
+            record.layers[..record.layers.len() - 1].to_vec()
+        }
+    };
+    let mut bases = BTreeMap::new();
+    for number in 0..record.workspaces.len() {
+        let mut known = state.bases(&record.id, number)?;
+        // What was only changed after the snapshot is not changed here.
+        let then = Record { layers: layers.clone(), ..record.clone() };
+        let view = view_of(store, &then, number, &open_layers(store, &then, number)?)?;
+        for path in base::stale(&view, known.clone()).into_keys() {
+            known.remove(&path);
+        }
+        bases.insert(number, known);
+    }
+    layers.push(new_id()?);
+    let now = now();
+    let id = new_id()?;
+    let snapshots = Vec::new();
+    let branch = Record { id, name, made: true, created: now, used: now, layers, snapshots, ..record.clone() };
+    let _layer = make_layer(store, &branch, watch)?;
+    let saved = state.save(&branch, &bases);
+    if saved.is_err() {
+        store.remove_layer(branch.top())?;
+    }
+    saved.map(|()| branch)
 }
 
 fn fork_name(name: &str, number: usize) -> String {

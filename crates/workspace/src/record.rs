@@ -155,6 +155,8 @@ impl Settings {
             agent: now.agent.clone(),
             capture: now.capture,
             trace: now.trace,
+            revisions: now.revisions.clone(),
+            run: now.run.clone(),
         }
     }
 }

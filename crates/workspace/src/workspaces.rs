@@ -356,6 +356,19 @@ impl Workspaces {
         Ok(forks.iter().map(|fork| keep::told(&store, fork, false)).collect())
     }
 
+    pub fn branch(
+        &self,
+        which: &str,
+        snapshot: Option<&str>,
+        name: Option<&str>,
+    ) -> std::result::Result<KeptSandbox, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (mut record, lock) = store.lock(&mut state, which)?.into_parts();
+        let branch = keep::branch(&store, &mut state, &mut record, (snapshot, name), self.watch())?;
+        drop(lock);
+        Ok(keep::told(&store, &branch, false))
+    }
+
     pub fn collect(&self, older_than: Duration, only_tell: bool) -> std::result::Result<Collected, Trouble> {
         let (store, mut state) = self.open_to_change()?;
         Ok(keep::collect(&store, &mut state, older_than.as_secs(), only_tell)?)

@@ -30,6 +30,8 @@ pub struct Facts {
     pub trust: Option<PathBuf>,
     /// A file with the list of system calls, for an engine that takes it no other way.
     pub profile: Option<PathBuf>,
+    /// Processes that a user of this host may have; for an engine that would ask for more than the kernel lets it.
+    pub user_processes: Option<u64>,
     /// Where folders are that the kernel works in for an engine that is root.
     pub work: Option<PathBuf>,
 }
@@ -92,6 +94,14 @@ impl ImageFacts {
             search_path: path.unwrap_or_else(|| DEFAULT_PATH.to_owned()),
         }
     }
+}
+
+/// Podman raises this limit to the highest that there is, unless it is told one; an engine that is root only in part may not.
+pub fn user_processes(engine: &Engine) -> Option<u64> {
+    /// Podman's service may have no more itself. Far above what the control group of a container lets it have.
+    const OF_PODMAN: u64 = 32_768;
+    let own = || rustix::process::getrlimit(rustix::process::Resource::Nproc).maximum;
+    engine.podman.then(|| own().map_or(OF_PODMAN, |own| own.min(OF_PODMAN)))
 }
 
 /// User numbers from here on belong to nobody: above those of containers, below what programs take for negative.

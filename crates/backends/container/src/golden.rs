@@ -86,6 +86,7 @@ fn facts() -> Facts {
             volumes: vec!["/var/cache".to_owned()],
             search_path: "/usr/bin".to_owned(),
         },
+        user_processes: None,
         caller: (1000, 1000),
         stranger: 0x7000_002a,
         id: "0123456789abcdef".to_owned(),

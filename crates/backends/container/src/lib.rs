@@ -125,6 +125,7 @@ impl Container {
             false => None,
         };
         let facts = Facts {
+            user_processes: facts::user_processes(&connected.engine),
             engine: connected.engine.clone(),
             image,
             caller: (user, group),
@@ -293,6 +294,15 @@ fn trouble(error: &Unusable) -> Trouble {
 impl Images for Container {
     fn list(&self) -> std::result::Result<Vec<ImageShown>, Trouble> {
         Ok(images::list(&self.connected().map_err(trouble)?.api)?)
+    }
+
+    fn has(&self, name: &str) -> std::result::Result<bool, Trouble> {
+        images::check_name(name)?;
+        match self.connected().map_err(trouble)?.api.image(name) {
+            Ok(_) => Ok(true),
+            Err(Unusable::NoImage { .. }) => Ok(false),
+            Err(other) => Err(other.into()),
+        }
     }
 
     fn import(&self, from: &Path, name: Option<&str>) -> std::result::Result<ImageShown, Trouble> {

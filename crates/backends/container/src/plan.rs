@@ -92,7 +92,7 @@ pub fn plan(powers: &Powers, stacks: &[Stack], facts: &Facts) -> Result<Blueprin
             // One more for the first process, which is not the payload's.
             pids_limit: limits.processes.saturating_add(1),
             nano_cpus: limits.millicpus.map(|thousandths| u64::from(thousandths) * 1_000_000),
-            ulimits: ulimits(limits),
+            ulimits: ulimits(limits, facts.user_processes),
             init: Yes,
             ipc_mode: Private,
             cgroupns_mode: Private,
@@ -296,7 +296,7 @@ fn in_memory(
     Ok(all)
 }
 
-fn ulimits(limits: &Limits) -> Vec<Ulimit> {
+fn ulimits(limits: &Limits, user_processes: Option<u64>) -> Vec<Ulimit> {
     let Limits {
         wall_time: _,
         millicpus: _,
@@ -320,6 +320,7 @@ fn ulimits(limits: &Limits) -> Vec<Ulimit> {
         one("nofile", *open_files),
         one("rtprio", 0),
     ];
+    all.extend(user_processes.map(|most| one("nproc", most)));
     // For one process; all together are measured.
     all.extend(cpu_time.map(|time| one("cpu", time.as_secs().saturating_add(1))));
     all

@@ -72,7 +72,7 @@ impl Unusable {
             Unusable::NotLinux(_) => "switch the engine to Linux containers".to_owned(),
             Unusable::NoImage { name } | Unusable::NotPulled { name } => format!(
                 "load it: `belljar image import DIR|TAR --name {name}`; make one: `belljar image from-host`; leave \
-                 `--image` out for belljar's own; or let it be pulled: `[isolation] pull = \"allow\"` in the policy"
+                 `--image` out for belljar's own; or let it be pulled: `[isolation] pull = \"ask\"` or `\"allow\"` in the policy"
             ),
             Unusable::OtherMachine { .. } => "name an image for this kind of machine".to_owned(),
             Unusable::NoBusybox => "install one (Debian: `busybox-static`), or name an image: `--image NAME`; \

@@ -79,7 +79,7 @@ impl Engine {
             let what = "the code has a zero byte, which no interpreter takes".to_owned();
             return Err(CellNot::Wrong(trouble(what, "leave it out")));
         }
-        let (known, host) = self.host_of(which)?;
+        let (known, host) = self.open_one(which)?;
         let there = self.listed(&host)?;
         match (there.iter().find(|context| context.name == name), cell.makes) {
             (None, Makes::Never) => {
@@ -137,12 +137,12 @@ impl Engine {
     }
 
     pub(crate) fn contexts_of(&self, which: &str) -> Result<Vec<ContextShown>, CellNot> {
-        let (_, host) = self.host_of(which)?;
+        let (_, host) = self.open_one(which)?;
         self.listed(&host)
     }
 
     pub(crate) fn done_to_context(&self, which: &str, context: &str, deed: ContextDeed) -> Result<(), CellNot> {
-        let (known, host) = self.host_of(which)?;
+        let (known, host) = self.open_one(which)?;
         let found = is_context_name(context)
             .then(|| self.backends.iter().find_map(|backend| backend.do_to_context(&host, context, deed)));
         let done = found.flatten().unwrap_or(Ok(false)).map_err(CellNot::Trouble)?;
@@ -158,7 +158,7 @@ impl Engine {
         self.record_done(kind, false, data).map_err(CellNot::Trouble)
     }
 
-    fn host_of(&self, which: &str) -> Result<(KeptSandbox, OwnedFd), CellNot> {
+    fn open_one(&self, which: &str) -> Result<(KeptSandbox, OwnedFd), CellNot> {
         let known = self.workspaces.identify(which).map_err(CellNot::Trouble)?;
         let host = self.workspaces.call_on(&known.id).map_err(CellNot::Trouble)?;
         host.map(|host| (known.clone(), host)).ok_or_else(|| CellNot::Closed(closed(&known.id)))

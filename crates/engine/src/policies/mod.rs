@@ -161,7 +161,8 @@ pub fn load(
         approvals::reaches(Path::new(approvals::SPOOL), &approvers)
             .map_err(|Trouble { message, fix }| usage(message, &fix))?;
     }
-    policy.revision = revision(texts.chain(read_presets.borrow().iter()));
+    let trusted = project_texts.iter().map(|(file, text)| trust.covers(file, &text.text));
+    policy.revision = revision(texts.chain(read_presets.borrow().iter()), trusted);
     let folders_of_work: Vec<String> = workspaces.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
     let links = links::among(policy.beginnings(&folders_of_work));
     policy.told_of(&links, &folders_of_work);
@@ -346,8 +347,8 @@ fn own_preset(settings: Option<&PathBuf>, name: &str) -> Result<Option<Text>, Ba
     read(&own).map_err(|outcome| bad(&own, outcome))
 }
 
-/// Of every text and where it came from; also tells versions of presets apart.
-fn revision<'a>(texts: impl Iterator<Item = &'a Text>) -> String {
+/// Of every text and where it came from, and whether a project's is trusted; also tells versions of presets apart.
+fn revision<'a>(texts: impl Iterator<Item = &'a Text>, trusted: impl Iterator<Item = bool>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
     for Text { file, text } in texts {
@@ -356,5 +357,6 @@ fn revision<'a>(texts: impl Iterator<Item = &'a Text>) -> String {
             hasher.update(part.as_bytes());
         }
     }
+    hasher.update(&trusted.map(u8::from).collect::<Vec<u8>>());
     hasher.finalize().to_hex().to_string()
 }

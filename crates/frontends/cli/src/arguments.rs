@@ -627,6 +627,8 @@ pub fn request(matches: &ArgMatches) -> Request {
         agent: matches.get_one::<String>("agent").cloned(),
         capture: matches.try_get_one::<u64>("capture").ok().flatten().copied(),
         trace: matches.try_get_one::<bool>("trace").ok().flatten().copied().unwrap_or(false),
+        revisions: Vec::new(),
+        run: None,
     }
 }
 

@@ -1,113 +1,163 @@
 //! Who may begin something now: how often, how much at once, and in which order. A tenant can fill its own queue and nobody
-//! else's.
+//! else's, and so can an agent of it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::line::{Full, Line, Place, Room, Who};
 use crate::problem::{Problem, Result};
 
 /// How much there may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// Jobs at once, of all tenants.
-    pub all: usize,
-    /// Of one.
-    pub tenant: usize,
-    /// Of one, besides those that run.
-    pub queue: usize,
-    /// Of one, that stay: sandboxes that are open, and what runs in the background. These are no jobs.
+    pub room: Room,
+    pub tenant: Measure,
+    /// Of one agent of a tenant, as tokens name them.
+    pub agent: Measure,
+}
+
+/// Of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// That stay: sandboxes that are open, and what runs in the background. These are no jobs.
     pub stays: usize,
-    /// Requests of one, a second; and so many at once.
+    /// Requests a second; and so many at once.
     pub rate: u32,
     pub burst: u32,
 }
 
 pub struct Admission {
     terms: Terms,
-    all: Arc<Semaphore>,
-    tenants: Mutex<HashMap<String, Tenant>>,
+    line: Arc<Mutex<Line<oneshot::Sender<Admitted>>>>,
+    known: Mutex<HashMap<Who, Known>>,
 }
 
-struct Tenant {
-    places: Arc<Semaphore>,
-    line: Arc<Semaphore>,
+struct Known {
     stays: Arc<Semaphore>,
     bucket: Bucket,
 }
 
 /// As long as this is kept, a job counts.
 pub struct Admitted {
+    who: Who,
+    line: Arc<Mutex<Line<oneshot::Sender<Admitted>>>>,
+}
+
+/// As long as this is kept, something that stays counts.
+pub struct Stay {
     _tenant: OwnedSemaphorePermit,
-    _all: OwnedSemaphorePermit,
+    _agent: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let next = lock(&self.line).leave(&self.who);
+        if let Some((who, waiter)) = next {
+            // Whoever has gone away meanwhile hands it back, and so it goes on to the one after them.
+            drop(waiter.send(Admitted { who, line: self.line.clone() }));
+        }
+    }
+}
+
+/// Who waits, and whether they still do.
+struct Waits<'a> {
+    admission: &'a Admission,
+    number: u64,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        lock(&self.admission.line).go(self.number);
+    }
 }
 
 impl Admission {
     pub fn new(terms: Terms) -> Admission {
-        Admission { terms, all: Arc::new(Semaphore::new(terms.all)), tenants: Mutex::default() }
+        Admission { terms, line: Arc::new(Mutex::new(Line::new(terms.room))), known: Mutex::default() }
     }
 
     /// Counts a request; too many are told when to come again.
-    pub fn knock(&self, tenant: &str) -> Result<()> {
-        self.with(tenant, |tenant| tenant.bucket.take(Instant::now())).map_err(|wait| {
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-often", "this tenant asks too often")
-                .hint("wait as long as `Retry-After` says")
-                .after(wait.as_secs() + 1)
-        })
+    pub fn knock(&self, who: &Who) -> Result<()> {
+        let now = Instant::now();
+        for (who, name) in measured(who) {
+            self.with(&who, |known| known.bucket.take(now)).map_err(|wait| {
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-often", format!("this {name} asks too often"))
+                    .hint("wait as long as `Retry-After` says")
+                    .after(wait.as_secs() + 1)
+            })?;
+        }
+        Ok(())
     }
 
-    /// Waits for a place. First for one of the tenant's own, so that of one tenant never more wait for a common place than it
-    /// may have at once: those stand in one line, and nobody waits behind another's queue.
-    pub async fn enter(&self, tenant: &str) -> Result<Admitted> {
-        let (places, line) = self.with(tenant, |tenant| (tenant.places.clone(), tenant.line.clone()));
-        let full = || {
-            Problem::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "full",
-                "this tenant has as many jobs as it may have, and as many wait",
-            )
-            .hint("wait for some of them to end")
-            .after(1)
+    /// Waits for a place.
+    pub async fn enter(&self, who: &Who) -> Result<Admitted> {
+        let (tell, told) = oneshot::channel();
+        let place = lock(&self.line).come(who, tell).map_err(full)?;
+        let number = match place {
+            Place::Now => return Ok(Admitted { who: who.clone(), line: self.line.clone() }),
+            Place::Waits(number) => number,
         };
-        let _waits = line.try_acquire_owned().map_err(|_| full())?;
-        let closed =
-            |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service is about to end").after(5);
-        let tenant = places.acquire_owned().await.map_err(closed)?;
-        let all = self.all.clone().acquire_owned().await.map_err(closed)?;
-        Ok(Admitted { _tenant: tenant, _all: all })
+        let waits = Waits { admission: self, number };
+        let admitted = told.await;
+        drop(waits);
+        admitted.map_err(|_| {
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service is about to end").after(5)
+        })
     }
 
     /// A place for something that stays. Nobody waits for one: they are given back when somebody decides so.
-    pub fn stay(&self, tenant: &str) -> Result<OwnedSemaphorePermit> {
-        let stays = self.with(tenant, |tenant| tenant.stays.clone());
-        stays.try_acquire_owned().map_err(|_| {
-            let detail = "this tenant has as many open sandboxes and background runs as it may have";
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-open", detail)
-                .hint("stop some of them, or start the service with a larger `--open-per-tenant`")
-                .after(5)
-        })
+    pub fn stay(&self, who: &Who) -> Result<Stay> {
+        let mut permits = Vec::new();
+        for (who, name) in measured(who) {
+            let stays = self.with(&who, |known| known.stays.clone());
+            let permit = stays.try_acquire_owned().map_err(|_| {
+                let detail = format!("this {name} has as many open sandboxes and background runs as it may have");
+                let hint = format!("stop some of them, or start the service with a larger `--open-per-{name}`");
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-open", detail).hint(hint).after(5)
+            })?;
+            permits.push(permit);
+        }
+        let mut permits = permits.into_iter();
+        let closed =
+            || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service is about to end").after(5);
+        Ok(Stay { _tenant: permits.next().ok_or_else(closed)?, _agent: permits.next() })
     }
 
     /// Jobs at this moment.
     pub fn busy(&self) -> usize {
-        self.terms.all.saturating_sub(self.all.available_permits())
+        lock(&self.line).running()
     }
 
-    fn with<T>(&self, tenant: &str, ask: impl FnOnce(&mut Tenant) -> T) -> T {
-        let Terms { tenant: places, queue, stays, rate, burst, .. } = self.terms;
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Tenant {
-            places: Arc::new(Semaphore::new(places)),
-            line: Arc::new(Semaphore::new(queue)),
-            stays: Arc::new(Semaphore::new(stays)),
-            bucket: Bucket::new(rate, burst),
-        };
+    fn with<T>(&self, who: &Who, ask: impl FnOnce(&mut Known) -> T) -> T {
+        let Measure { stays, rate, burst } = if who.agent.is_some() { self.terms.agent } else { self.terms.tenant };
+        let new = || Known { stays: Arc::new(Semaphore::new(stays)), bucket: Bucket::new(rate, burst) };
         // There are only as many as somebody made tokens for.
-        ask(tenants.entry(tenant.to_owned()).or_insert_with(new))
+        ask(lock(&self.known).entry(who.clone()).or_insert_with(new))
     }
+}
+
+/// Under which measures somebody is: the tenant's, and if it is an agent, its own.
+fn measured(who: &Who) -> impl Iterator<Item = (Who, &'static str)> {
+    let tenant = Who { agent: None, ..who.clone() };
+    let agent = who.agent.is_some().then(|| (who.clone(), "agent"));
+    [(tenant, "tenant")].into_iter().chain(agent)
+}
+
+fn full(full: Full) -> Problem {
+    let name = match full {
+        Full::Tenant => "tenant",
+        Full::Agent => "agent",
+    };
+    let detail = format!("this {name} has as many jobs as it may have, and as many wait");
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "full", detail).hint("wait for some of them to end").after(1)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// When the next would be due if all came evenly: it may be early by as much as the burst takes.
@@ -138,7 +188,15 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    const TERMS: Terms = Terms { all: 2, tenant: 1, queue: 2, stays: 1, rate: 10, burst: 3 };
+    const TERMS: Terms = Terms {
+        room: Room { all: 2, tenant: 1, agent: 1, queue: 2, agent_queue: 2 },
+        tenant: Measure { stays: 2, rate: 10, burst: 4 },
+        agent: Measure { stays: 1, rate: 10, burst: 3 },
+    };
+
+    fn who(tenant: &str, agent: Option<&str>) -> Who {
+        Who { tenant: tenant.to_owned(), agent: agent.map(str::to_owned) }
+    }
 
     #[test]
     fn a_burst_passes_and_then_as_many_as_the_rate_says() {
@@ -152,27 +210,59 @@ mod tests {
     }
 
     #[test]
+    fn what_stays_counts_for_the_agent_and_for_its_tenant() {
+        let admission = Admission::new(TERMS);
+        let first = admission.stay(&who("t", Some("a"))).expect("a place");
+        let refused = admission.stay(&who("t", Some("a"))).err().expect("no place");
+        assert!(refused.detail.contains("agent") && refused.retry_after.is_some(), "{refused:?}");
+        let _second = admission.stay(&who("t", Some("b"))).expect("another agent");
+        let refused = admission.stay(&who("t", None)).err().expect("no place");
+        assert!(refused.detail.contains("tenant"), "{refused:?}");
+        drop(first);
+        admission.stay(&who("t", Some("a"))).expect("given back, also by the one that was refused");
+    }
+
+    #[test]
     fn a_tenant_that_fills_its_queue_keeps_nobody_else_waiting() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
             let admission = Arc::new(Admission::new(TERMS));
-            let first = admission.enter("greedy").await.expect("a place");
+            let greedy = who("greedy", None);
+            let first = admission.enter(&greedy).await.expect("a place");
             let waits: Vec<_> = (0..2)
                 .map(|_| {
-                    let admission = admission.clone();
-                    tokio::spawn(async move { admission.enter("greedy").await.map(drop) })
+                    let (admission, greedy) = (admission.clone(), greedy.clone());
+                    tokio::spawn(async move { admission.enter(&greedy).await.map(drop) })
                 })
                 .collect();
             tokio::task::yield_now().await;
-            let refused = admission.enter("greedy").await.err().expect("no place");
+            let refused = admission.enter(&greedy).await.err().expect("no place");
             assert_eq!((refused.status, refused.retry_after), (429, Some(1)));
-            let other = admission.enter("modest").await.expect("a place");
+            let other = admission.enter(&who("modest", None)).await.expect("a place");
             assert_eq!(admission.busy(), 2);
             drop((first, other));
             for waited in waits {
                 waited.await.expect("joined").expect("a place");
             }
             assert_eq!(admission.busy(), 0);
+        });
+    }
+
+    #[test]
+    fn who_goes_away_while_it_waits_takes_no_place_along() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let admission = Admission::new(TERMS);
+            let one = who("t", None);
+            let first = admission.enter(&one).await.expect("a place");
+            let mut gone = Box::pin(admission.enter(&one));
+            assert!(tokio::time::timeout(Duration::ZERO, gone.as_mut()).await.is_err());
+            // Let in, and gone before it noticed.
+            drop(first);
+            assert_eq!(admission.busy(), 1);
+            drop(gone);
+            assert_eq!(admission.busy(), 0);
+            admission.enter(&one).await.map(drop).expect("a place");
         });
     }
 }

@@ -7,12 +7,15 @@ use axum::response::{IntoResponse, Response};
 use service::{Setting, Task, job::Job};
 
 use crate::App;
+use crate::line::Who;
 use crate::problem::{Problem, Result};
 use crate::tokens::{LOCAL, Scope, Token};
 
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub tenant: String,
+    /// Whom what it does is counted for.
+    pub who: Who,
     /// Its id, which is no secret.
     pub token: String,
     token_itself: Token,
@@ -64,6 +67,7 @@ impl Caller {
             state: confined.then(|| app.options.state.join("tenants").join(&self.tenant)),
             work: app.options.work().join(&self.tenant),
             confined,
+            templates: app.options.state.join("templates").join(&self.tenant),
             agent: self.token_itself.agent.clone(),
         }
     }
@@ -108,6 +112,7 @@ fn found(app: &App, headers: &HeaderMap) -> Result<Caller> {
         Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "there is no token, or none that holds")
             .hint("send `Authorization: Bearer bj_…`; `belljar token create` makes one")
     })?;
-    app.admission.knock(&token.tenant)?;
-    Ok(Caller { tenant: token.tenant.clone(), token: token.id.clone(), token_itself: token })
+    let who = Who { tenant: token.tenant.clone(), agent: token.agent.clone() };
+    app.admission.knock(&who)?;
+    Ok(Caller { tenant: token.tenant.clone(), who, token: token.id.clone(), token_itself: token })
 }

@@ -17,7 +17,7 @@ const TRACE: HeaderName = HeaderName::from_static("traceparent");
 pub async fn around(State(app): State<App>, request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let trace = request.headers().get(&TRACE).filter(|trace| is_trace(trace)).cloned();
-    let mut response = match check(&app, request.headers()) {
+    let mut response = match check(&app, request.headers()).and_then(|()| plain(request.headers())) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -85,6 +85,16 @@ fn check(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
     }
     Err(Problem::new(StatusCode::FORBIDDEN, "origin", "this service answers no pages of other origins")
         .hint("call it from a program, not from a page"))
+}
+
+/// Nothing is unpacked here: a few bytes could become more than there is memory.
+fn plain(headers: &HeaderMap) -> Result<(), Problem> {
+    let packed = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(packed) {
+        let detail = "the body must not be compressed: there is no `Content-Encoding` here";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail).hint("send it as it is"));
+    }
+    Ok(())
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -5,8 +5,11 @@ mod admission;
 mod api;
 mod body;
 mod caller;
+mod config;
+mod crowd;
 mod door;
 mod idempotency;
+mod line;
 mod listen;
 mod mount;
 mod opened;
@@ -43,7 +46,8 @@ const NOT_SET_UP: u8 = 125;
 
 /// Does what the words say and returns the exit code. Called before the first thread: sandboxes are forked from here.
 pub fn answer(words: impl IntoIterator<Item = OsString>, version: &'static str, make: Maker, warms: Warms) -> u8 {
-    let matches = match words::command(version).try_get_matches_from(words) {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let matches = match words::command(version).try_get_matches_from(&words) {
         Ok(matches) => matches,
         Err(error) => {
             let asked = !error.use_stderr();
@@ -54,7 +58,9 @@ pub fn answer(words: impl IntoIterator<Item = OsString>, version: &'static str, 
         }
     };
     let done = match matches.subcommand() {
-        Some(("serve", matches)) => serve::serve(matches, version, make, warms),
+        Some(("serve", matches)) => {
+            config::joined(&words, matches, version).and_then(|matches| serve::serve(&matches, version, make, warms))
+        }
         Some(("token", matches)) => token::token(matches),
         _ => Err("there is no such command; see `belljar --help`".to_owned()),
     };

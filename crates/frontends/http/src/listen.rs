@@ -13,20 +13,21 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::crowd::{Answers, Crowd};
 use crate::words::Options;
 
 /// For the lines before a body, and for the hand-shake before those.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections that nobody has looked at yet.
+const WAITING: i32 = 1024;
 /// The first that systemd hands over.
 const FIRST_HANDED: RawFd = 3;
 
@@ -91,6 +92,17 @@ impl Bound {
     }
 }
 
+/// How many can be connected: with fewer descriptors than that, the rest of the service would have none left.
+pub fn most_connections(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // As many as this process may have at all; where that can't be had, it stays as it is.
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).ok();
+    let most =
+        getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    wanted.min(most / 4 * 3).max(1)
+}
+
 /// How many sockets systemd has left open for us.
 pub fn handed_over() -> usize {
     let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u32>().ok());
@@ -125,6 +137,8 @@ fn bind_anew(place: &Place) -> Result<Bound, NotBound> {
     match place {
         Place::Tcp(address) => {
             let listener = TcpListener::bind(address).map_err(cannot)?;
+            // Whoever comes in a crowd waits a little, and not until its first try is given up.
+            rustix::net::listen(&listener, WAITING).map_err(|error| cannot(error.into()))?;
             let address = listener.local_addr().map_err(cannot)?;
             Ok(Bound::Tcp(listener, address))
         }
@@ -186,10 +200,6 @@ pub fn tls(options: &Options) -> Result<Option<TlsAcceptor>, NotBound> {
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
-/// The place of a connection among all that there may be. Whoever takes one over as something else than HTTP keeps it with that.
-#[derive(Clone)]
-pub struct Connection(#[expect(dead_code, reason = "it is kept, and not looked at")] Arc<Option<OwnedSemaphorePermit>>);
-
 /// Where clients come, whatever the kind.
 enum Door {
     Tcp(tokio::net::TcpListener, Option<TlsAcceptor>),
@@ -241,39 +251,47 @@ pub async fn serve(
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let door = Door::new(bound, tls)?;
-    let limit = Arc::new(Semaphore::new(connections));
+    let crowd = Crowd::new(connections);
     let mut stopped = stop.clone();
-    let next = async || {
-        let place = limit.clone().acquire_owned().await;
-        (place, door.accept().await)
+    // Whoever comes first: then a place is made, and not before anybody needs it.
+    let next = async || match door.accept().await {
+        Ok(client) => Ok((client, crowd.place().await)),
+        Err(error) => Err(error),
     };
     loop {
-        let (place, accepted) = tokio::select! {
+        let next = tokio::select! {
             next = next() => next,
             () = told(&mut stopped) => break,
         };
-        let Ok(client) = accepted else {
-            // Out of descriptors, mostly: some will be closed.
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        let Ok((client, Some(place))) = next else {
+            // Out of descriptors, mostly: somebody who says nothing closes one, or somebody will.
+            if !crowd.make_room() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            tokio::task::yield_now().await;
             continue;
         };
-        let (router, stop) = (router.clone(), stop.clone());
-        let place = Connection(Arc::new(place.ok()));
+        let (guest, router, stop) = (crowd.welcome(place), router.clone(), stop.clone());
         tokio::spawn(async move {
-            match client {
-                Client::Plain(stream) => talk(stream, router, stop, place).await,
-                Client::Unix(stream) => talk(stream, router, stop, place).await,
-                Client::Sealed(stream, tls) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
-                        talk(stream, router, stop, place).await;
+            let talks = async {
+                match client {
+                    Client::Plain(stream) => talk(stream, Answers::new(router, guest.clone()), stop).await,
+                    Client::Unix(stream) => talk(stream, Answers::new(router, guest.clone()), stop).await,
+                    Client::Sealed(stream, tls) => {
+                        if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+                            talk(stream, Answers::new(router, guest.clone()), stop).await;
+                        }
                     }
                 }
+            };
+            tokio::select! {
+                () = talks => {}
+                () = guest.told_to_leave() => {}
             }
         });
     }
     // Nobody is let in any more: when all places are free, nobody is there.
-    let all = u32::try_from(connections).unwrap_or(u32::MAX);
-    drop(limit.acquire_many(all).await);
+    crowd.gone().await;
     Ok(())
 }
 
@@ -284,18 +302,12 @@ async fn told(stop: &mut watch::Receiver<bool>) {
 
 async fn talk(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
+    answers: Answers,
     mut stop: watch::Receiver<bool>,
-    place: Connection,
 ) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(64 << 10).max_headers(64);
-    let router = TowerToHyperService::new(router);
-    let placed = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(place.clone());
-        router.call(request)
-    });
-    let connection = builder.serve_connection(TokioIo::new(stream), placed).with_upgrades();
+    let connection = builder.serve_connection(TokioIo::new(stream), answers).with_upgrades();
     let mut connection = std::pin::pin!(connection);
     // How a connection ends is the client's business.
     tokio::select! {

@@ -13,6 +13,7 @@ use crate::App;
 use crate::admission::Admission;
 use crate::body;
 use crate::caller::{self, Caller};
+use crate::line::Who;
 use crate::problem::{Problem, Result};
 
 pub fn router(app: App) -> Router<App> {
@@ -45,10 +46,11 @@ fn not_served(why: NotServed) -> Problem {
 impl mcp::Admission for Admission {
     fn enter<'a>(
         &'a self,
-        tenant: &'a str,
+        caller: &'a mcp::Caller,
     ) -> Pin<Box<dyn Future<Output = std::result::Result<Place, Failure>> + Send + 'a>> {
         Box::pin(async move {
-            match Admission::enter(self, tenant).await {
+            let who = Who { tenant: caller.tenant.clone(), agent: caller.setting.agent.clone() };
+            match Admission::enter(self, &who).await {
                 Ok(admitted) => Ok(Box::new(admitted) as Place),
                 Err(problem) => {
                     let failure = Failure::new("full", problem.detail);

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use service::{Answer, Job, Pool, Running, Said, Task};
-use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
+use tokio::sync::{Notify, watch};
 
+use crate::admission::Stay;
 use crate::problem::{Problem, Result};
 use crate::tokens;
 
@@ -163,7 +164,7 @@ impl Opened {
         name: Option<String>,
         job: Job,
         until: Until,
-        permit: OwnedSemaphorePermit,
+        permit: Stay,
     ) -> Result<Value> {
         let now = Instant::now();
         let place = Arc::new(Place {

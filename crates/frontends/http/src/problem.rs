@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::{FileFailure, FileTrouble};
+use model::{FileFailure, FileTrouble, OTHER_REVISION};
 use serde::Serialize;
 use serde_json::Value;
 use service::{Answer, Lost};
@@ -31,6 +31,9 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub denial: Option<Value>,
+    /// Where another policy is in force than was expected: its revision, which is also the `ETag`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
     /// The same as the header `X-Request-Id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -51,6 +54,7 @@ impl Problem {
             reason: None,
             hint: None,
             denial: None,
+            revision: None,
             request_id: None,
             retry_after: None,
         }
@@ -88,6 +92,7 @@ impl Problem {
         let detail = text(&error["message"]).unwrap_or_else(|| "it was not run".to_owned());
         let (status, kind) = match result["outcome"].as_str() {
             Some("ran") => return None,
+            Some("refused") if error["rule"] == OTHER_REVISION => (StatusCode::PRECONDITION_FAILED, "policy-differs"),
             Some("refused") if result["code"] == 122 => (StatusCode::FORBIDDEN, "approval-missing"),
             Some("refused") => (StatusCode::FORBIDDEN, "refused"),
             Some("not-started") => (StatusCode::UNPROCESSABLE_ENTITY, "not-started"),
@@ -95,12 +100,15 @@ impl Problem {
         };
         let denials =
             Some(result["denials"].clone()).filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+        let other = error["rule"] == OTHER_REVISION;
+        let revision = denials.as_ref().filter(|_| other).and_then(|list| text(&list[0]["about"]));
         let reason = denials.as_ref().and_then(|list| text(&list[0]["reason"]));
         Some(Problem {
             rule: text(&error["rule"]).or_else(|| text(&error["wall"])),
             hint: text(&error["fix"]),
             reason,
             denial: denials,
+            revision,
             ..Problem::new(status, kind, detail)
         })
     }
@@ -165,6 +173,11 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(after) = after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(after));
+        }
+        if let Some(tag) =
+            self.revision.as_ref().and_then(|revision| HeaderValue::try_from(format!("\"{revision}\"")).ok())
+        {
+            headers.insert(header::ETAG, tag);
         }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"belljar\""));

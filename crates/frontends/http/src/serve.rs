@@ -22,7 +22,7 @@ use crate::terminals::Terminals;
 use crate::tokens::{self, ALL, LOCAL, Scope, Tokens, Wanted};
 use crate::warm::{self, Warm};
 use crate::words::{self, Options};
-use crate::{App, Known, api, say};
+use crate::{App, Known, api, config, say};
 
 /// Who waits for its answer when all jobs have ended has so long to take it.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -31,6 +31,10 @@ const LAST_WORDS: Duration = Duration::from_secs(12);
 
 pub fn serve(matches: &ArgMatches, version: &'static str, make: Maker, warms: Warms) -> Result<(), String> {
     let options = words::options(matches).ok_or("there is no folder for state; fix: set HOME, or `--state DIR`")?;
+    if matches.get_flag("print-config") {
+        let text = config::printed(matches, &options.state);
+        return std::io::stdout().write_all(text.as_bytes()).map_err(|error| format!("cannot print: {error}"));
+    }
     let alone = sys::process::Alone::prove().map_err(|error| error.to_string())?;
     // Before anything secret is read: whoever carries jobs has never known it.
     let warm = if options.warm > 0 { warm::interpreters() } else { Vec::new() };
@@ -103,7 +107,11 @@ async fn until_told(
     tidy_up(&pool, &options, &tokens).await?;
     let (place, on_loopback) = (bound.place(), bound.on_loopback());
     let ports_at = called(&options, &place, tls.is_some());
-    let (connections, drain) = (options.connections, options.drain);
+    let shown = match &place {
+        listen::Place::Tcp(address) if tls.is_some() => format!("https://{address}"),
+        place => place.to_string(),
+    };
+    let (connections, drain) = (listen::most_connections(options.connections), options.drain);
     let admission = Arc::new(Admission::new(options.terms));
     let mcp = mcp::Mcp::new(version, pool.clone(), admission.clone(), options.largest_body)?;
     let app = App(Arc::new(Known {
@@ -127,7 +135,7 @@ async fn until_told(
     let mut terminated = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(cannot)?;
     let mut serving = tokio::spawn(listen::serve(bound, tls, api::router(app.clone()), connections, stopped));
-    say(&format!("belljar: listening at {place}"));
+    say(&format!("belljar: listening at {shown}"));
     tell_systemd("READY=1");
     let lost = tokio::select! {
         _ = terminated.recv() => false,
@@ -198,7 +206,7 @@ async fn tidy_up(pool: &Pool, options: &Options, tokens: &Tokens) -> Result<(), 
         }
         let confined = tenant != LOCAL;
         let state = confined.then(|| options.state.join("tenants").join(&tenant));
-        let setting = Setting { state, work, confined, agent: None };
+        let setting = Setting { state, work, confined, ..Setting::default() };
         match pool.answer(&Job { setting, task: Task::Sweep }).await {
             Ok(service::Answer::Done(_)) => {}
             Ok(other) => say(&format!("belljar: cannot tidy up after `{tenant}`: {other:?}")),

@@ -5,12 +5,17 @@ use std::io::Write;
 use clap::ArgMatches;
 use model::agents;
 
+use crate::config;
 use crate::tokens::{Scope, Tokens, Wanted};
 use crate::words::state_folder;
 
 pub fn token(matches: &ArgMatches) -> Result<(), String> {
     let (name, matches) = matches.subcommand().ok_or("there is nothing to do; see `belljar token --help`")?;
-    let folder = state_folder(matches).ok_or("there is no folder for state; fix: set HOME, or `--state DIR`")?;
+    // Where the service that the tokens are for keeps them.
+    let written = if matches.contains_id("state") { None } else { config::state(matches)? };
+    let folder = written
+        .or_else(|| state_folder(matches))
+        .ok_or("there is no folder for state; fix: set HOME, or `--state DIR`")?;
     let tokens = Tokens::at(folder);
     match name {
         "create" => create(matches, &tokens),

@@ -112,6 +112,8 @@ impl Warm {
         if !plain || wish.backend.as_deref().is_some_and(|backend| backend != "native") || wish.image.is_some() {
             return None;
         }
+        // What stands ready is judged when somebody comes, under the policy of that moment.
+        let wish = &wish.alike();
         let heavy = HEAVY.iter().any(|name| code.contains(name));
         let interpreter = if heavy { LOADED } else { PLAIN };
         let Job { setting, .. } = job;

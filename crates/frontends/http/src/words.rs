@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use model::units;
 
-use crate::admission::Terms;
+use crate::admission::{Measure, Terms};
+use crate::line::Room;
 use crate::listen::Place;
 use crate::tokens::Scope;
 
@@ -57,7 +58,7 @@ At its first start it makes a token for the tenant `local`, whose sandboxes, que
 
 The API describes itself at /v1/reference and /v1/openapi.json; /mcp is the same for MCP clients. SIGTERM ends it in order; see docs/service.md.";
 
-fn serve() -> Command {
+pub fn serve() -> Command {
     let number = |name: &'static str, default: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -97,14 +98,25 @@ fn serve() -> Command {
                 .help("Ports of sandboxes are hosts below this name: nothing of yours should be"),
         )
         .arg(state())
+        .arg(config())
+        .arg(
+            Arg::new("print-config")
+                .long("print-config")
+                .action(ArgAction::SetTrue)
+                .help("Print what it would serve with, as such a file, and serve nothing"),
+        )
         .arg(number("jobs", "32", "Jobs at once, of all tenants").help_heading("Limits"))
         .arg(number("jobs-per-tenant", "16", "Jobs at once, of one tenant").help_heading("Limits"))
+        .arg(number("jobs-per-agent", "12", "Jobs at once, of one agent of a tenant").help_heading("Limits"))
         .arg(number("queue", "64", "Jobs of one tenant that wait; more are told to come again").help_heading("Limits"))
+        .arg(number("queue-per-agent", "48", "Of these, of one agent").help_heading("Limits"))
         .arg(
             number("open-per-tenant", "32", "Open sandboxes, background runs and terminals of one tenant; these are no jobs")
                 .help_heading("Limits"),
         )
+        .arg(number("open-per-agent", "24", "Of these, of one agent").help_heading("Limits"))
         .arg(number("rate", "200", "Requests of one tenant in a second").help_heading("Limits"))
+        .arg(number("rate-per-agent", "150", "Of these, of one agent").help_heading("Limits"))
         .arg(number("connections", "1024", "Connections at once").help_heading("Limits"))
         .arg(
             Arg::new("body")
@@ -154,6 +166,12 @@ fn state() -> Arg {
         .help("Where tokens and tenants are kept [default: ~/.local/state/belljar-service]")
 }
 
+fn config() -> Arg {
+    Arg::new("config").long("config").value_name("FILE").value_parser(value_parser!(PathBuf)).help(
+        "Settings in TOML, with the words of these flags as keys; flags win [default: ~/.config/belljar/service.toml, if there]",
+    )
+}
+
 const TOKEN_HELP: &str = "\
 Scopes: run (run, make sandboxes), files (take changes, discard, snapshots, removal), read (look at everything of the tenant),
 approve (answer questions; never on an agent's token), admin (secrets, metrics).
@@ -183,14 +201,16 @@ fn token() -> Command {
                 .arg(text("agent", "NAME", "It is for this agent: all it asks for is asked for by that name"))
                 .arg(text("name", "TEXT", "What it is for").default_value(""))
                 .arg(text("expires", "TIME", "It holds for so long (12h, 30d)").value_parser(units::duration))
-                .arg(state()),
+                .arg(state())
+                .arg(config()),
         )
-        .subcommand(Command::new("list").about("List tokens, without what they are").arg(state()))
+        .subcommand(Command::new("list").about("List tokens, without what they are").arg(state()).arg(config()))
         .subcommand(
             Command::new("revoke")
                 .about("Let a token hold no more, from the next request on")
                 .arg(Arg::new("id").value_name("ID").required(true).help("As `list` shows it"))
-                .arg(state()),
+                .arg(state())
+                .arg(config()),
         )
 }
 
@@ -207,6 +227,11 @@ pub fn options(matches: &ArgMatches) -> Option<Options> {
     let number = |name: &str| matches.get_one::<u32>(name).copied().unwrap_or(1);
     let count = |name: &str| usize::try_from(number(name)).unwrap_or(usize::MAX);
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    let measure = |stays: &str, rate: &str| Measure {
+        stays: count(stays),
+        rate: number(rate),
+        burst: number(rate).saturating_mul(2),
+    };
     let body = matches.get_one::<u64>("body").copied().unwrap_or(1 << 20);
     Some(Options {
         listen: matches.get_one::<Place>("listen").cloned()?,
@@ -215,12 +240,15 @@ pub fn options(matches: &ArgMatches) -> Option<Options> {
         insecure: matches.get_flag("insecure-listen"),
         state: state_folder(matches)?,
         terms: Terms {
-            all: count("jobs"),
-            tenant: count("jobs-per-tenant"),
-            queue: count("queue"),
-            stays: count("open-per-tenant"),
-            rate: number("rate"),
-            burst: number("rate").saturating_mul(2),
+            room: Room {
+                all: count("jobs"),
+                tenant: count("jobs-per-tenant"),
+                agent: count("jobs-per-agent"),
+                queue: count("queue"),
+                agent_queue: count("queue-per-agent"),
+            },
+            tenant: measure("open-per-tenant", "rate"),
+            agent: measure("open-per-agent", "rate-per-agent"),
         },
         // A job has it inside JSON of its own, which may be twice as long.
         largest_body: usize::try_from(body).unwrap_or(usize::MAX).min(service::job::LARGEST_JOB / 2),

@@ -94,7 +94,7 @@ pub type Place = Box<dyn Send>;
 
 /// Says when a job may begin.
 pub trait Admission: Send + Sync {
-    fn enter<'a>(&'a self, tenant: &'a str) -> Pin<Box<dyn Future<Output = Result<Place, Failure>> + Send + 'a>>;
+    fn enter<'a>(&'a self, caller: &'a Caller) -> Pin<Box<dyn Future<Output = Result<Place, Failure>> + Send + 'a>>;
 }
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ impl Worker {
         };
         let mut turn = turn;
         let place = tokio::select! {
-            place = self.house.admission.enter(&self.caller.tenant) => place?,
+            place = self.house.admission.enter(&self.caller) => place?,
             () = self.call.cancel.cancelled() => return Err(cancelled()),
         };
         let job = Job { setting: self.caller.setting.clone(), task };

@@ -37,7 +37,7 @@ pub fn serve(matches: &ArgMatches, version: &'static str, make: Maker, warms: Wa
     let launched = launched.map_err(|error| format!("cannot start what carries jobs: {error}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot serve: {error}"))?;
-    let setting = Setting { state: None, work: work(), confined: false, agent: Some(agent) };
+    let setting = Setting { work: work(), agent: Some(agent), ..Setting::default() };
     let may = May { run: true, files: true, read: true };
     let caller = Caller { key: "local/stdio".to_owned(), tenant: "local".to_owned(), setting, may, presence: None };
     let home = Home { folder, sandbox: sandbox.clone().map_or_else(OnceCell::new, OnceCell::from) };
@@ -136,7 +136,7 @@ async fn tidy_up(pool: &Pool, caller: &Caller, id: &str) {
 struct Places(Arc<Semaphore>);
 
 impl Admission for Places {
-    fn enter<'a>(&'a self, _: &'a str) -> Pin<Box<dyn Future<Output = Result<Place, Failure>> + Send + 'a>> {
+    fn enter<'a>(&'a self, _: &'a Caller) -> Pin<Box<dyn Future<Output = Result<Place, Failure>> + Send + 'a>> {
         Box::pin(async {
             let place = self.0.clone().acquire_owned().await;
             let place = place.map_err(|_| Failure::new("stopping", "the server is about to end"))?;

@@ -300,13 +300,14 @@ impl Compiler<'_> {
         let file::Isolation { minimum, pull, accept_gaps } = isolation;
         sheet.settings.pull = match pull.as_ref().map(|text| (text, text.get_ref().as_str())) {
             None => None,
-            Some((_, "deny")) => Some(false),
-            Some((text, "allow")) if self.owner == Owner::Project => {
+            Some((_, "deny")) => Some(Ruling::Deny),
+            Some((text, "allow" | "ask")) if self.owner == Owner::Project => {
                 let message = "whether images are pulled is not for a project's file; say so in your own policy";
                 return Err(self.bad(&text.span(), message));
             }
-            Some((_, "allow")) => Some(true),
-            Some((text, _)) => return Err(self.unknown(text, "answer", &["allow", "deny"])),
+            Some((_, "allow")) => Some(Ruling::Allow),
+            Some((_, "ask")) => Some(Ruling::Ask),
+            Some((text, _)) => return Err(self.unknown(text, "answer", &["allow", "ask", "deny"])),
         };
         sheet.settings.minimum = minimum.as_ref().map(|text| self.strength(text)).transpose()?;
         for text in accept_gaps {

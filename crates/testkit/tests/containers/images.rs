@@ -1,7 +1,11 @@
 //! Images without a registry.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use belljar_testkit::contestant::Who;
+use belljar_testkit::project::{Project, Said};
 
 use crate::{Stage, Story, that};
 
@@ -9,8 +13,10 @@ pub const ALL: &[(&str, Story)] = &[
     ("one of one's own is made from busybox", from_host),
     ("a folder and an archive become images", imported),
     ("an OCI layout becomes an image", layout),
+    ("a small Debian is made by debootstrap", debootstrap),
     ("hostile archives stay in the engine", hostile),
     ("what is not there is not pulled", missing),
+    ("a person is asked before something is pulled, if the policy says so", asked),
 ];
 
 fn shown(stage: &Stage<'_>, words: &[&str]) -> Result<serde_json::Value, String> {
@@ -29,6 +35,88 @@ fn from_host(stage: &Stage<'_>) -> Result<(), String> {
     shown(stage, &["image", "rm", "small", "--json"])?;
     let list = shown(stage, &["image", "ls", "--json"])?;
     that(!list.to_string().contains("small:latest"), || list.to_string())
+}
+
+/// There is no registry here: what is looked at is who was asked, and whether the engine then tried.
+fn asked(stage: &Stage<'_>) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let project = Project::new(stage.who).and_then(Project::at_home).map_err(text)?;
+    let folder = project.state.with_file_name(".config").join("belljar");
+    fs::create_dir_all(&folder).map_err(text)?;
+    let policy = folder.join("policy.toml");
+    let says = |pull: &str| {
+        fs::write(&policy, format!("version = 1\n[isolation]\npull = \"{pull}\"\n[approvals]\ntimeout = \"60s\"\n"))
+            .map_err(text)
+    };
+    says("ask")?;
+    for path in [folder.parent().unwrap_or(&folder), &folder, &policy] {
+        project.give(path).map_err(text)?;
+    }
+    let run = |image: &str| {
+        let words = ["run", "--backend", "container", "--workspace-mode", "readonly", "--image", image, "--", "true"];
+        let mut command = project.command(words);
+        command.env("DOCKER_HOST", stage.engine.host());
+        command
+    };
+    // One that is there is no question.
+    shown(stage, &["image", "from-host", "--name", "there", "--json"])?;
+    let said = run("there").output().map(Said::of).map_err(text)?;
+    that(said.code == Some(0), || format!("{said:?}"))?;
+    for (answer, code, error) in [("--deny", 122, "somebody"), ("--once", 125, "pull")] {
+        let waits = run("not-there:1").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(text)?;
+        let mut parked = serde_json::Value::Null;
+        let until = Instant::now() + Duration::from_secs(60);
+        while parked.is_null() && Instant::now() < until {
+            parked = project.json(["approve", "list", "--json"])?["parked"][0].clone();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let (id, digest) = (parked["id"].as_str().unwrap_or_default(), parked["digest"].as_str().unwrap_or_default());
+        that(parked.to_string().contains("isolation.pull") && parked.to_string().contains("not-there:1"), || {
+            parked.to_string()
+        })?;
+        project.done(["approve", id, answer, "--yes", "--digest", &digest[..12]])?;
+        let said = waits.wait_with_output().map(Said::of).map_err(text)?;
+        that(said.code == Some(code), || format!("{answer}: {said:?}"))?;
+        let refused = said.error.contains("does not let images be pulled");
+        that(!refused && (code == 122 || said.error.contains(error)), || format!("{answer}: {said:?}"))?;
+    }
+    says("deny")?;
+    let said = run("not-there:1").output().map(Said::of).map_err(text)?;
+    that(said.code == Some(125) && said.error.contains("does not let images be pulled"), || format!("{said:?}"))?;
+    shown(stage, &["image", "rm", "there", "--json"]).map(drop)
+}
+
+/// From a mirror of one package's worth: a folder that looks like one is no Debian, so the real one is asked, where it can be.
+fn debootstrap(stage: &Stage<'_>) -> Result<(), String> {
+    let make = ["image", "from-host", "--debootstrap", "bookworm", "--name", "tiny", "--json"];
+    if stage.who != Who::Root {
+        let said = stage.belljar(&make)?;
+        return that(said.code == Some(125) && said.error.contains("debootstrap"), || format!("{said:?}"));
+    }
+    for wrong in ["--help", "../x", "a b", ""] {
+        let flag = format!("--debootstrap={wrong}");
+        let said = stage.belljar(&["image", "from-host", &flag])?;
+        that(said.code == Some(125) && said.error.contains("is no name of a suite"), || format!("{said:?}"))?;
+    }
+    let there = std::path::Path::new("/usr/sbin/debootstrap").exists();
+    let said = {
+        let mut command = stage.command(&make);
+        command.env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").envs(proxies());
+        command.output().map(Said::of).map_err(|error| error.to_string())?
+    };
+    if !there || said.error.contains("`debootstrap` failed") {
+        println!("skipped: a small Debian by debootstrap: {}", said.error.trim());
+        return that(said.code == Some(125), || format!("{said:?}"));
+    }
+    that(said.code == Some(0), || format!("{said:?}"))?;
+    let inside = stage.said(&["--image", "tiny"], "cat /etc/debian_version; dpkg --version | head -1; id -u")?;
+    that(inside.starts_with("12.") && inside.contains("dpkg"), || inside.clone())?;
+    shown(stage, &["image", "rm", "tiny", "--json"]).map(drop)
+}
+
+/// How this machine gets to its mirror.
+fn proxies() -> Vec<(String, String)> {
+    std::env::vars().filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy")).collect()
 }
 
 /// A root with a shell and a mark.

@@ -5,6 +5,7 @@ mod attacks;
 mod ends;
 mod engines;
 mod images;
+mod podman;
 mod stories;
 
 use belljar_testkit::contestant::Who;
@@ -96,6 +97,12 @@ fn main() {
         trials.push(twice::trial("an_engine_that_is_not_there_is_said_to_be_missing", who, why_not, move || {
             ends::down(who)
         }));
+    }
+    for (name, check) in podman::ALL {
+        for who in [Who::Root, Who::Ordinary] {
+            let why_not = belljar_testkit::podman::missing().or_else(|| twice::why_not(who));
+            trials.push(twice::trial(name, who, why_not, move || check(who)));
+        }
     }
     // Root's own files are not granted to a container, so the field is the ordinary user's.
     let why_not = engine::missing().or_else(|| twice::why_not(Who::Ordinary));

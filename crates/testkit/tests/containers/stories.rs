@@ -14,6 +14,7 @@ pub const ALL: &[(&str, Story)] = &[
     ("exit codes are the command's", codes),
     ("what is no program is not started", not_started),
     ("input arrives whole and ends", input),
+    ("a terminal is one inside, of the same size", terminal),
     ("limits end it", limits),
     ("only what was granted can be written", read_only),
     ("changes are kept apart, shown and taken", layers),
@@ -38,6 +39,24 @@ fn hardened(stage: &Stage<'_>) -> Result<(), String> {
     let own = stage.who.user_id().to_string();
     that(stage.who == Who::Root || user[1] == own, || format!("it is {}, not {own}", user[1]))?;
     that(user[0].contains("init"), || format!("the first process is {}", user[0]))
+}
+
+/// `script` is the terminal: what is inside must see one, and its lines end as a terminal's do.
+fn terminal(stage: &Stage<'_>) -> Result<(), String> {
+    let script = "stty rows 33 cols 77; exec \"$BELLJAR\" run -t --backend container --workspace-mode readonly -- sh -c 'test -t 0 && test -t 1 && test -t 2 && echo all; tty; stty size; exit 5'";
+    let told = stage.command(&["run"]);
+    let id = stage.who.user_id().to_string();
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid", &id, "--regid", &id, "--clear-groups", "script", "-qec", script, "/dev/null"]);
+    command.env_clear().envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("BELLJAR", told.get_program()).env("TERM", "dumb").current_dir(&stage.project.work);
+    let said = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    that(said.status.code() == Some(5), || format!("its code is handed on: {:?} {text}", said.status))?;
+    that(text.contains("all\r\n") && text.contains("/dev/") && text.contains("33 77"), || text.clone())?;
+    // Without one there is none, and asking for one where there is none is no reason to hang.
+    let none = stage.said(&[], "test -t 1 && echo terminal; echo end")?;
+    that(none == "end\n", || none.clone())
 }
 
 fn codes(stage: &Stage<'_>) -> Result<(), String> {

@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug)]
 pub enum Address {
     Port(u16),
+    /// The same with TLS, which this client does not speak.
+    Sealed(u16),
     Socket(PathBuf),
 }
 
@@ -53,7 +55,7 @@ impl Answer {
 
 pub fn connect(address: &Address) -> Result<Box<dyn Stream>, String> {
     Ok(match address {
-        Address::Port(port) => {
+        Address::Port(port) | Address::Sealed(port) => {
             let stream = told(TcpStream::connect(("127.0.0.1", *port)))?;
             told(stream.set_read_timeout(Some(PATIENCE)))?;
             Box::new(stream)

@@ -1,16 +1,23 @@
 //! The service as its clients meet it: a real server, on loopback and on a socket of its own, as root and as a user.
 
 mod attacks;
+mod begins;
 mod client;
 mod code;
 mod described;
 #[path = "../policy/desk.rs"]
 mod desk;
+mod doors;
 mod ends;
 mod files;
+mod floods;
 mod live;
 mod ports;
+mod remembered;
+mod revisions;
 mod server;
+mod settings;
+mod shares;
 mod stories;
 mod tenants;
 mod terminals;
@@ -24,9 +31,24 @@ fn main() {
     let missing = (!belljar().with_file_name("belljar-service").exists())
         .then(|| "belljar-service is not built beside belljar".to_owned());
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, check) in
-        [stories::ALL, tenants::ALL, attacks::ALL, ends::ALL, files::ALL, live::ALL, warm::ALL, code::ALL].concat()
-    {
+    let all = [
+        stories::ALL,
+        tenants::ALL,
+        attacks::ALL,
+        ends::ALL,
+        files::ALL,
+        live::ALL,
+        warm::ALL,
+        code::ALL,
+        revisions::ALL,
+        settings::ALL,
+        shares::ALL,
+        begins::ALL,
+        remembered::ALL,
+        doors::ALL,
+        floods::ALL,
+    ];
+    for (name, check) in all.concat() {
         for who in [Who::Root, Who::Ordinary] {
             trials.push(twice::trial(name, who, missing.clone().or_else(|| twice::why_not(who)), move || check(who)));
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -144,6 +144,16 @@ fn launch(
     if let Some(programs) = programs {
         command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
     }
+    begin_as(command)
+}
+
+/// One that is told everything by its words.
+pub fn begin(desk: &Desk, words: &[&str]) -> Result<(Child, Address), String> {
+    begin_as(desk.project.command(words)).map(|(child, address, _)| (child, address))
+}
+
+/// Whatever becomes a server: until it listens.
+pub fn begin_as(mut command: Command) -> Result<(Child, Address, Arc<Mutex<String>>), String> {
     let mut child = told(command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn())?;
     let log = Arc::new(Mutex::new(String::new()));
     let mut lines = BufReader::new(child.stderr.take().ok_or("it has an error output")?);
@@ -156,6 +166,9 @@ fn launch(
         log.lock().expect("a log").push_str(&line);
         if let Some((_, port)) = line.split_once("listening at http://127.0.0.1:") {
             break Address::Port(told(port.trim().parse())?);
+        }
+        if let Some((_, port)) = line.split_once("listening at https://127.0.0.1:") {
+            break Address::Sealed(told(port.trim().parse())?);
         }
         if let Some((_, path)) = line.split_once("listening at unix:") {
             break Address::Socket(path.trim().into());

@@ -41,7 +41,7 @@ async fn work(
     operation: FileOperation,
     input: Option<Bytes>,
 ) -> Result<(Value, Vec<u8>)> {
-    let admitted = app.admission.enter(&caller.tenant).await?;
+    let admitted = app.admission.enter(&caller.who).await?;
     work_admitted(app, caller, id, operation, input, admitted).await
 }
 
@@ -264,7 +264,7 @@ pub async fn write(
         Some(text) => Some(octal(&text).ok_or_else(|| Problem::wrong("`mode` is up to three octal digits: 644"))?),
     };
     let operation = FileOperation::Write { path, mode, only: only(&headers)?, parents: parents.unwrap_or(true) };
-    let admitted = app.admission.enter(&caller.tenant).await?;
+    let admitted = app.admission.enter(&caller.who).await?;
     let bytes = body::read_up_to(MOST_FILE_BYTES as usize, body).await?;
     let (told, _) = work_admitted(&app, &caller, id, operation, Some(bytes), admitted).await?;
     let tag = format!("\"{}\"", told["digest"].as_str().unwrap_or_default());
@@ -452,7 +452,7 @@ pub async fn unpack(
     body: Body,
 ) -> Result<Json<Value>> {
     caller.needs(Scope::Files)?;
-    let admitted = app.admission.enter(&caller.tenant).await?;
+    let admitted = app.admission.enter(&caller.who).await?;
     let bytes = body::read_up_to(MOST_FILE_BYTES as usize, body).await?;
     let (told, _) = work_admitted(&app, &caller, id, FileOperation::Unpack { path }, Some(bytes), admitted).await?;
     Ok(Json(told))
@@ -469,7 +469,7 @@ pub async fn watch(
     Asked(WatchedFolder { path, recursive }): Asked<WatchedFolder>,
 ) -> Result<Response> {
     caller.needs(Scope::Read)?;
-    let admitted = app.admission.enter(&caller.tenant).await?;
+    let admitted = app.admission.enter(&caller.who).await?;
     let using = app.opened.uses(&caller.tenant, &id)?;
     let (output, streams) = piped(None).map_err(lost)?;
     let job = caller.job(&app, Task::Files { id, operation: FileOperation::Watch { path, recursive } });

@@ -54,7 +54,7 @@ pub async fn opened(app: &App, caller: &Caller, id: String, request: &OpenReques
     let until = request.until()?;
     let known = ask(app, caller, Task::Sandbox { id }).await?;
     let id = known["id"].as_str().unwrap_or_default().to_owned();
-    let permit = app.admission.stay(&caller.tenant)?;
+    let permit = app.admission.stay(&caller.who)?;
     let job = caller.job(app, Task::Open { id: id.clone() });
     let key = (caller.tenant.clone(), id.clone());
     let name = known["name"].as_str().map(str::to_owned);

@@ -9,8 +9,10 @@ mod more;
 mod ports;
 mod ranges;
 mod records;
+mod revision;
 mod run;
 mod sandboxes;
+mod templates;
 mod terminals;
 mod types;
 
@@ -90,6 +92,8 @@ fn known() -> OpenApiRouter<App> {
         .routes(routes!(sandboxes::snapshot))
         .routes(routes!(sandboxes::rollback))
         .routes(routes!(sandboxes::fork))
+        .routes(routes!(templates::list))
+        .routes(routes!(templates::show, templates::set, templates::remove))
         .routes(routes!(live::open))
         .routes(routes!(live::stop))
         .routes(routes!(live::pause))
@@ -165,7 +169,7 @@ async fn health(State(app): State<App>) -> Json<Value> {
 
 /// A job whose answer is the body. Whoever goes away does not stop it half-way: what it changes, it changes whole.
 async fn ask(app: &App, caller: &Caller, task: Task) -> Result<Value> {
-    let admitted = app.admission.enter(&caller.tenant).await?;
+    let admitted = app.admission.enter(&caller.who).await?;
     let (job, pool) = (caller.job(app, task), app.pool.clone());
     let task = tokio::spawn(async move {
         let answer = pool.answer(&job).await;

@@ -13,7 +13,7 @@ use service::job::Hidden;
 use service::{Said, Streams, Task};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::types::{FileContents, Page, Paging, files};
 use super::{Asked, Named, ask};
@@ -62,7 +62,7 @@ pub async fn contents(
     Named(id): Named<String>,
 ) -> Result<Response> {
     caller.needs(Scope::Read)?;
-    let admitted = app.admission.enter(&caller.tenant).await?;
+    let admitted = app.admission.enter(&caller.who).await?;
     let lost = |error: std::io::Error| Problem::from(service::Lost::Io(error));
     let (bytes, streams) = piped().map_err(lost)?;
     let mut running = app.pool.begin(&caller.job(&app, Task::ArtifactContents { id }), Some(streams)).await?;
@@ -93,11 +93,27 @@ fn piped() -> std::io::Result<(pipe::Receiver, Streams)> {
     Ok((pipe::Receiver::from_owned_fd(ours)?, Streams { input: nothing()?, output, error: nothing()? }))
 }
 
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Around {
+    /// In this sandbox, over whose workspace there may be a policy of its own.
+    pub sandbox: Option<String>,
+}
+
 /// The policy that is in force, and from where.
-#[utoipa::path(get, path = "/v1/policies", tag = "policies", responses((status = 200, description = "It", body = Object)))]
-pub async fn policy(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response> {
+///
+/// Its `ETag` is a digest of everything that has a say. Sent as `If-Match` with `/v1/run` or `exec`, that is judged under just this
+/// policy, or answered with 412 and the revision that is in force by now.
+#[utoipa::path(get, path = "/v1/policies", tag = "policies", params(Around),
+    responses((status = 200, description = "It", body = Object)))]
+pub async fn policy(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Asked(Around { sandbox }): Asked<Around>,
+) -> Result<Response> {
     caller.needs(Scope::Read)?;
-    let shown = ask(&app, &caller, Task::Policy).await?;
+    let shown = ask(&app, &caller, Task::Policy { id: sandbox }).await?;
     let tag = format!("\"{}\"", shown["revision"].as_str().unwrap_or_default());
     Ok(([(header::ETAG, tag)], Json(shown)).into_response())
 }

@@ -8,11 +8,11 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use model::Code;
 use serde_json::Value;
-use service::{Job, OfTheHost, Task};
+use service::{Job, OfTheHost, Task, Wish};
 
 use super::languages;
 use super::types::{FileContents, RunRequest, files};
-use super::{Named, ask, streamed};
+use super::{Named, ask, revision, streamed};
 use crate::App;
 use crate::body::Sent;
 use crate::caller::Caller;
@@ -25,7 +25,8 @@ use crate::tokens::Scope;
 /// Run a command or code in a fresh sandbox.
 ///
 /// The answer is its result; with `stream`, events: `started`, `stdout`, `stderr`, `notice`, and last `result` or `problem`.
-/// Whoever goes away before the end ends it, unless there is an `Idempotency-Key`.
+/// Whoever goes away before the end ends it, unless there is an `Idempotency-Key`. With `If-Match` and the `ETag` of `/v1/policies`, it is
+/// judged under that policy or not at all (412).
 #[utoipa::path(post, path = "/v1/run", tag = "runs", request_body = RunRequest,
     responses((status = 200, description = "It ran", body = super::types::RunShown)))]
 pub async fn run(
@@ -50,7 +51,8 @@ pub async fn run(
         }
         _ => return Err(Problem::wrong("say either `command`, or `language` and `code`")),
     };
-    let task = Task::Run { wish: options.wish(command)?, folder: runs::new_id()?, files: files(sent) };
+    let wish = Wish { revisions: revision::expected(&headers)?, ..options.wish(command)? };
+    let task = Task::Run { wish, folder: runs::new_id()?, files: files(sent) };
     let piped = Piped { stdin, open: false, streamed: stream };
     begin(&app, &caller, &headers, caller.job(&app, task), piped, None).await
 }
@@ -60,7 +62,7 @@ pub async fn begin(
     app: &App,
     caller: &Caller,
     headers: &HeaderMap,
-    job: Job,
+    mut job: Job,
     piped: Piped,
     using: Option<Using>,
 ) -> Result<Response> {
@@ -69,8 +71,9 @@ pub async fn begin(
         return Err(Problem::wrong("`stream` and `Idempotency-Key` don't go together")
             .hint("a stream has a way back of its own: `GET /v1/runs/{id}/events` with `Last-Event-ID`"));
     }
-    let admitted = app.admission.enter(&caller.tenant).await?;
+    let admitted = app.admission.enter(&caller.who).await?;
     let run = app.runs.begin(&caller.tenant)?;
+    job.task.is_called(&run.id);
     let listens = streams.then(|| run.clone().listen(0));
     runs::carry(app, run.clone(), job, piped, (admitted, using));
     if let Some(listens) = listens {
@@ -83,9 +86,10 @@ pub async fn begin(
 }
 
 /// Begins a run that goes on by itself, and says which it is. It is no job: it may go on for as long as it likes.
-pub fn begin_apart(app: &App, caller: &Caller, job: Job, piped: Piped, using: Option<Using>) -> Result<Response> {
-    let permit = app.admission.stay(&caller.tenant)?;
+pub fn begin_apart(app: &App, caller: &Caller, mut job: Job, piped: Piped, using: Option<Using>) -> Result<Response> {
+    let permit = app.admission.stay(&caller.who)?;
     let run = app.runs.begin_as(&caller.tenant, true)?;
+    job.task.is_called(&run.id);
     let begun = super::live::begun(&run.id);
     let place = format!("/v1/runs/{}", run.id);
     runs::carry(app, run, job, piped, (permit, using));
@@ -125,7 +129,10 @@ pub async fn explain(
     Ok(Json(ask(&app, &caller, Task::Explain { wish: request.options.wish(command)? }).await?))
 }
 
-/// A run of the last minutes.
+/// A run.
+///
+/// What it said is there for some minutes. After that, and after a restart of the service, the record tells that it ran and how it
+/// ended (`recorded`).
 #[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "As it began with")),
     responses((status = 200, description = "As it is now", body = super::types::RunShown)))]
 pub async fn show(
@@ -134,7 +141,10 @@ pub async fn show(
     Named(id): Named<String>,
 ) -> Result<Json<Value>> {
     caller.needs(Scope::Read)?;
-    Ok(Json(app.runs.find(&caller.tenant, &id)?.shown()))
+    match app.runs.find(&caller.tenant, &id) {
+        Ok(run) => Ok(Json(run.shown())),
+        Err(_) => Ok(Json(ask(&app, &caller, Task::Recorded { run: id }).await?)),
+    }
 }
 
 /// End a run. Its result still comes, and says so.

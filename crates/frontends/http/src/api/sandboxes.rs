@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use service::Task;
 use service::job::Favored;
+use service::{Task, Wish};
 use utoipa::{IntoParams, ToSchema};
 
 use super::live::{self, OpenRequest};
 use super::types::{CreateRequest, ExecRequest, Page, Paging, files};
-use super::{Asked, Named, ask, run};
+use super::{Asked, Named, ask, revision, run, templates};
 use crate::App;
 use crate::body::Sent;
 use crate::caller::Caller;
@@ -56,7 +56,8 @@ pub fn page(all: Value, limit: usize, cursor: Option<&str>) -> Result<Page> {
     Ok(Page { items, next })
 }
 
-/// Make a sandbox to be used again and again, over new files or (for `local`) a folder of the host.
+/// Make a sandbox to be used again and again, over new files or (for `local`) a folder of the host; or from a template, another
+/// sandbox or a snapshot of one.
 #[utoipa::path(post, path = "/v1/sandboxes", tag = "sandboxes", request_body = CreateRequest,
     responses((status = 201, description = "It is made", body = Object)))]
 pub async fn create(
@@ -65,12 +66,15 @@ pub async fn create(
     Sent(request): Sent<CreateRequest>,
 ) -> Result<Response> {
     caller.needs(Scope::Run)?;
-    let CreateRequest { name, files: sent, open, expires, idle, options } = request;
+    let CreateRequest { name, from, files: sent, open, expires, idle, options } = request;
     let stays = OpenRequest { expires, idle };
     if open == Some(false) && (expires.is_some() || idle.is_some()) {
         return Err(Problem::wrong("`expires` and `idle` are about a sandbox that is open"));
     }
-    let task = Task::Create { wish: options.wish(Vec::new())?, folder: runs::new_id()?, files: files(sent), name };
+    let task = match from {
+        None => Task::Create { wish: options.wish(Vec::new())?, folder: runs::new_id()?, files: files(sent), name },
+        Some(from) => templates::begins(&app, &caller, from, (name, sent, options)).await?,
+    };
     let mut made = ask(&app, &caller, task).await?;
     if open != Some(false) {
         let id = made["id"].as_str().unwrap_or_default().to_owned();
@@ -123,7 +127,7 @@ pub async fn remove(
 /// Run a command in it. What it changes stays.
 ///
 /// With `background` the answer comes at once, and the run goes on whoever listens: see `/v1/runs/{id}`, its `events`, `stdin` and
-/// `signal`.
+/// `signal`. `If-Match` as for `/v1/run`, with the `ETag` of `/v1/policies?sandbox=`.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/exec", tag = "sandboxes", request_body = ExecRequest,
     params(("id" = String, Path, description = "Its id or name")),
     responses((status = 200, description = "It ran", body = super::types::RunShown),
@@ -151,7 +155,8 @@ pub async fn exec(
         return Err(Problem::wrong("`interactive` goes with `background`, and without `stdin`"));
     }
     let using = app.opened.uses(&caller.tenant, &id)?;
-    let job = caller.job(&app, Task::RunIn { id, wish: options.wish(command)? });
+    let wish = Wish { revisions: revision::expected(&headers)?, ..options.wish(command)? };
+    let job = caller.job(&app, Task::RunIn { id, wish });
     if background {
         return run::begin_apart(&app, &caller, job, Piped { stdin, open: interactive, streamed: true }, using);
     }

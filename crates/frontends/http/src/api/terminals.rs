@@ -21,7 +21,7 @@ use super::{Asked, Named, ask};
 use crate::App;
 use crate::body::Sent;
 use crate::caller::Caller;
-use crate::listen::Connection;
+use crate::crowd::Connection;
 use crate::opened::Using;
 use crate::problem::{Problem, Result};
 use crate::terminals::{Next, Terminal, Wanted};
@@ -102,7 +102,7 @@ pub async fn begin(
     let known = ask(&app, &caller, Task::Sandbox { id }).await?;
     let id = known["id"].as_str().unwrap_or_default().to_owned();
     let using = app.opened.uses(&caller.tenant, &id)?;
-    let permit = app.admission.stay(&caller.tenant)?;
+    let permit = app.admission.stay(&caller.who)?;
     let wanted = Wanted {
         tenant: caller.tenant.clone(),
         sandbox: (id.clone(), known["name"].as_str().map(str::to_owned)),

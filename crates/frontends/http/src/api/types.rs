@@ -169,6 +169,8 @@ impl Options {
             agent: self.agent,
             capture: Some(capture),
             terminal: false,
+            revisions: Vec::new(),
+            run: None,
         })
     }
 }
@@ -216,6 +218,8 @@ pub struct ExecRequest {
 #[serde(default, deny_unknown_fields)]
 pub struct CreateRequest {
     pub name: Option<String>,
+    /// What it begins with, instead of an empty workspace.
+    pub from: Option<From>,
     pub files: BTreeMap<String, FileContents>,
     /// It stands at once, and stays until it is stopped: what is started in it goes on. Else each command sets it up anew. If it
     /// is not said: yes, where the backend can.
@@ -229,11 +233,20 @@ pub struct CreateRequest {
     pub options: Options,
 }
 
+/// Either a template, or another sandbox as it is or was at a snapshot. That one must not be open.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct From {
+    pub template: Option<String>,
+    pub sandbox: Option<String>,
+    pub snapshot: Option<String>,
+}
+
 /// A run as it is now.
 #[derive(Serialize, ToSchema)]
 pub struct RunShown {
     pub id: String,
-    /// `running`, `done` or `failed`.
+    /// `running`, `done` or `failed`; `unknown` if the record does not say how it ended.
     pub status: String,
     /// Seconds since 1970.
     pub created: u64,
@@ -246,6 +259,8 @@ pub struct RunShown {
     pub result: Option<Value>,
     #[schema(value_type = Option<Object>)]
     pub problem: Option<Value>,
+    /// It is told from the record: how it ended, without what it said.
+    pub recorded: Option<bool>,
 }
 
 /// A part of a list. `next` is what to send as `cursor` for the part after it.

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::counted::{Counted, Counts};
 use super::{Port, headers};
 use crate::App;
-use crate::listen::Connection;
+use crate::crowd::Connection;
 use crate::opened::Using;
 use crate::problem::{Problem, Result};
 
