@@ -13,7 +13,7 @@ use crate::steps::run;
 const FROM_NPM: &[(&str, &str, &str)] =
     &[("srt", "@anthropic-ai/sandbox-runtime", "0.0.78"), ("codex", "@openai/codex", "0.166.0")];
 const ZEROBOX: &str = "zerobox==0.3.3";
-const FOR_PYTHON_TESTS: &[&str] = &["numpy", "pandas", "pytest"];
+const FOR_PYTHON_TESTS: &[&str] = &["matplotlib", "numpy", "pandas", "plotly", "pytest"];
 const RECEIPT_TOOLS: &[&str] = &["securesystemslib[crypto]", "in-toto-attestation"];
 const EXPORT_READERS: &[&str] = &[
     "cloudevents==2.2.0", "ocsf-pydantic==0.0.6", "opentelemetry-proto==1.45.2", "prometheus_client==0.26.0",

@@ -124,21 +124,24 @@ def _kernel():
         pyplot.close("all")
 
     # Figures are drawn to memory, and shown when somebody wants that or when the cell is over.
-    figures = types.ModuleType("belljar_figures")
+    class Figures:
+        """What matplotlib takes for a kind of screen. Made when it is first needed: most code draws nothing."""
 
-    def of_figures(name):
-        if name in ("FigureCanvas", "FigureManager", "new_figure_manager", "new_figure_manager_given_figure"):
-            import matplotlib.backends.backend_agg as agg
-            if name == "FigureCanvas":
-                return agg.FigureCanvasAgg
-            from matplotlib.backend_bases import FigureManagerBase
-            if name == "FigureManager":
-                return FigureManagerBase
-        raise AttributeError(name)
+        def find_spec(self, name, path=None, target=None):
+            if name != "belljar_figures":
+                return None
+            import importlib.util
+            return importlib.util.spec_from_loader(name, self)
 
-    figures.__getattr__ = of_figures
-    figures.show = show_figures
-    sys.modules["belljar_figures"] = figures
+        def create_module(self, spec):
+            return None
+
+        def exec_module(self, module):
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            module.FigureCanvas = FigureCanvasAgg
+            module.show = show_figures
+
+    sys.meta_path.append(Figures())
 
     class WhenImported:
         """Plotly shows figures in a browser, which is not here."""

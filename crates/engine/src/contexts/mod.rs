@@ -328,7 +328,7 @@ mod tests {
         for kind in PartKind::ALL {
             let mut gate = gate();
             let bytes = match kind {
-                PartKind::Json | PartKind::Plotly => format!("{{\"a\":\"\\u0066ish-under-glass-9137\"}}").into_bytes(),
+                PartKind::Json | PartKind::Plotly => br#"{"a":"\u0066ish-under-glass-9137"}"#.to_vec(),
                 PartKind::Png => [b"\x89PNG\r\n\x1a\n\0".as_slice(), secret.as_bytes()].concat(),
                 _ => format!("a {secret} b").into_bytes(),
             };

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use belljar_testkit::Who;
+use belljar_testkit::contestant::peers_folder;
 use belljar_testkit::twice::Check;
 use serde_json::{Value, json};
 
 use crate::client::{events, receive};
+use crate::desk::Desk;
 use crate::holds;
 use crate::server::{Server, mark, processes, until};
 
@@ -94,7 +96,7 @@ fn python(who: Who) -> Result<(), String> {
     let told = events(&told)?;
     let last = told.last().ok_or("an end")?;
     holds(told.iter().any(|event| event.kind == "stdout" && event.data["text"] == "now\n"), "it is said")?;
-    holds(last.kind == "result" && value(&last.data["result"]) == Some("41"), &last.data)?;
+    holds(last.kind == "result" && value(&last.data) == Some("41"), &last.data)?;
     // Beside it, another with variables of its own.
     let made = server.post(&format!("/v1/sandboxes/{id}/contexts"), &json!({"language": "python", "name": "other"}))?;
     holds(made.expect(201)?.json()?["name"] == "other", "its name")?;
@@ -410,7 +412,9 @@ fn lives(who: Who) -> Result<(), String> {
 }
 
 fn figures(who: Who) -> Result<(), String> {
-    let server = Server::start(who)?;
+    // The interpreter that has them, if there is one.
+    let own = peers_folder().join("python/bin");
+    let server = Server::on(Desk::of(who)?, &[], own.join("python3").exists().then_some(own.as_path()))?;
     let id = sandbox(&server)?;
     let there = run(
         &server,
