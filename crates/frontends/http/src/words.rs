@@ -101,8 +101,12 @@ fn serve() -> Command {
         .arg(number("jobs-per-tenant", "16", "Jobs at once, of one tenant").help_heading("Limits"))
         .arg(number("queue", "64", "Jobs of one tenant that wait; more are told to come again").help_heading("Limits"))
         .arg(
-            number("open-per-tenant", "32", "Open sandboxes, background runs and terminals of one tenant; these are no jobs")
-                .help_heading("Limits"),
+            number(
+                "open-per-tenant",
+                "32",
+                "Open sandboxes, background runs and terminals of one tenant; these are no jobs",
+            )
+            .help_heading("Limits"),
         )
         .arg(number("rate", "200", "Requests of one tenant in a second").help_heading("Limits"))
         .arg(number("connections", "1024", "Connections at once").help_heading("Limits"))
