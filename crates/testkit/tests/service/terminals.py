@@ -70,7 +70,8 @@ def a_shell():
     one.types("while test \"$(stty size)\" != '40 100'; do sleep 0.05; done; echo lar''ger")
     one.until(b"larger")
     # Keys that the terminal itself understands.
-    one.types("echo be''gan; sleep 1000")
+    # By one that has the terminal for itself when it says so: until then the shell gives it away.
+    one.types("sh -c 'echo be\"\"gan; exec sleep 1000'")
     one.until(b"began\r\n")
     one.ws.send(b"\x03")
     one.types("echo inter''rupted $?")
