@@ -50,6 +50,12 @@ impl Screen {
         }
     }
 
+    /// What was shown by now, without waiting; nothing if that was all. To read is to have the kernel hand over what it still has
+    /// under way: so nothing is missed that was shown before.
+    pub fn read_now(&self, buffer: &mut [u8]) -> usize {
+        rustix::io::retry_on_intr(|| rustix::io::read(self.0.get_ref(), &mut *buffer)).unwrap_or_default()
+    }
+
     /// Types as much of it as there is room for.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.async_io(Interest::WRITABLE, |outer| Ok(rustix::io::write(outer, bytes)?)).await
@@ -83,6 +89,8 @@ mod tests {
             assert_eq!(&shown[..2], b"b\n");
             let inside = rustix::termios::tcgetwinsize(&streams.error).expect("a size");
             assert_eq!((inside.ws_col, inside.ws_row), (132, 43));
+            rustix::io::write(&streams.output, b"c").expect("shown");
+            assert_eq!((screen.read_now(&mut shown), shown[0], screen.read_now(&mut shown)), (1, b'c', 0));
             drop(streams);
             assert_eq!(screen.read(&mut shown).await.expect("its end"), 0);
         });

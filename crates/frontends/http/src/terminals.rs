@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use service::{Job, Lost, Said, Screen, Size, Streams};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::App;
 use crate::opened::Using;
@@ -22,8 +22,8 @@ const KEPT: usize = 256 << 10;
 /// Of terminals that have ended, for each tenant; and for how long.
 const MOST_ENDED: usize = 32;
 const ENDED_FOR: Duration = Duration::from_secs(15 * 60);
-/// What is still shown after the end is read for so long.
-const DRAIN: Duration = Duration::from_millis(500);
+/// Read at once.
+const AT_ONCE: usize = 16 << 10;
 /// After having been told to end. The sandbox's host ends it before that.
 const GRACE: Duration = Duration::from_secs(10);
 const MOST_NOTICES: usize = 100;
@@ -48,7 +48,9 @@ pub struct Terminal {
     state: Mutex<State>,
     /// Changes whenever there is something new.
     news: watch::Sender<u64>,
-    tells: mpsc::Sender<Tell>,
+    signals: mpsc::Sender<i32>,
+    /// Somebody wants it to end.
+    hangs_up: Notify,
 }
 
 struct State {
@@ -95,11 +97,6 @@ impl Shown {
     }
 }
 
-enum Tell {
-    Signal(i32),
-    End,
-}
-
 /// What is to be begun.
 pub struct Wanted {
     pub tenant: String,
@@ -125,7 +122,7 @@ impl Terminals {
                 .hint("end some that are not needed")
                 .after(5)
         })?;
-        let (tells, told) = mpsc::channel(64);
+        let (signals, signalled) = mpsc::channel(64);
         let terminal = Arc::new(Terminal {
             id: runs::new_id()?,
             tenant,
@@ -142,7 +139,8 @@ impl Terminals {
                 end: None,
             }),
             news: watch::Sender::new(0),
-            tells,
+            signals,
+            hangs_up: Notify::new(),
         });
         {
             let mut all = self.lock();
@@ -151,7 +149,7 @@ impl Terminals {
         }
         let (going, pool) = (terminal.clone(), app.pool.clone());
         tokio::spawn(async move {
-            let carried = going.carried(&pool, &job, streams, told).await;
+            let carried = going.carried(&pool, &job, streams, signalled).await;
             drop(held);
             going.ended(carried);
         });
@@ -320,12 +318,14 @@ impl Terminal {
 
     /// Of too many at once, some are none.
     pub fn signal(&self, signal: i32) {
-        drop(self.tells.try_send(Tell::Signal(signal)));
+        match self.signals.try_send(signal) {
+            Ok(()) | Err(_) => {}
+        }
     }
 
     /// As when somebody closes the window.
     pub fn hang_up(&self) {
-        drop(self.tells.try_send(Tell::End));
+        self.hangs_up.notify_one();
     }
 
     /// Waits for its end.
@@ -356,7 +356,7 @@ impl Terminal {
         pool: &service::Pool,
         job: &Job,
         streams: Streams,
-        mut told: mpsc::Receiver<Tell>,
+        mut signals: mpsc::Receiver<i32>,
     ) -> Result<Value> {
         let mut running = pool.begin(job, Some(streams)).await?;
         let reader = tokio::spawn(self.clone().reads());
@@ -382,16 +382,11 @@ impl Terminal {
                     Err(Lost::Ended) if ends.is_some() => break Err(over()),
                     Err(lost) => break Err(lost.into()),
                 },
-                Some(tell) = told.recv() => {
-                    let signal = match tell {
-                        Tell::Signal(signal) => signal,
-                        Tell::End => {
-                            ends = ends.or(Some(Instant::now() + GRACE));
-                            HANG_UP
-                        }
-                    };
-                    // One that has ended this moment needs none.
-                    drop(running.signal(signal));
+                // One that has ended this moment needs none.
+                Some(signal) = signals.recv() => drop(running.signal(signal)),
+                () = self.hangs_up.notified() => {
+                    ends = ends.or(Some(Instant::now() + GRACE));
+                    drop(running.signal(HANG_UP));
                 }
                 () = tokio::time::sleep(patience) => {
                     if ends.take().is_some() {
@@ -400,13 +395,18 @@ impl Terminal {
                 }
             }
         };
-        // Somebody may still hold the other end; what was said is said.
-        drop(tokio::time::timeout(DRAIN, reader).await);
+        // What was shown before the answer is there. Somebody may still hold the other end; they are not waited for.
+        reader.abort();
+        drop(reader.await);
+        let mut buffer = vec![0; AT_ONCE];
+        while let count @ 1.. = self.screen.read_now(&mut buffer) {
+            self.lock().shown.add(&buffer[..count]);
+        }
         answer
     }
 
     async fn reads(self: Arc<Terminal>) {
-        let mut buffer = vec![0; 16 << 10];
+        let mut buffer = vec![0; AT_ONCE];
         while let Ok(count @ 1..) = self.screen.read(&mut buffer).await {
             self.lock().shown.add(&buffer[..count]);
             self.changed();

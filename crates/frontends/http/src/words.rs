@@ -111,8 +111,12 @@ pub fn serve() -> Command {
         .arg(number("queue", "64", "Jobs of one tenant that wait; more are told to come again").help_heading("Limits"))
         .arg(number("queue-per-agent", "48", "Of these, of one agent").help_heading("Limits"))
         .arg(
-            number("open-per-tenant", "32", "Open sandboxes, background runs and terminals of one tenant; these are no jobs")
-                .help_heading("Limits"),
+            number(
+                "open-per-tenant",
+                "32",
+                "Open sandboxes, background runs and terminals of one tenant; these are no jobs",
+            )
+            .help_heading("Limits"),
         )
         .arg(number("open-per-agent", "24", "Of these, of one agent").help_heading("Limits"))
         .arg(number("rate", "200", "Requests of one tenant in a second").help_heading("Limits"))

@@ -48,8 +48,14 @@ fn say_websocket(headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
 }
 
-/// A request on its way in. `host`: what was asked for, `own`: the origin of that.
-pub fn inwards(headers: &mut HeaderMap, host: &str, own: &str, port: u16) {
+/// Whether a page of this very host asks. By which scheme it came is known to whoever stands before us, if somebody does.
+pub fn is_own(origin: &HeaderValue, host: &str) -> bool {
+    let said = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    said.is_some_and(|(scheme, from)| ["http", "https"].contains(&scheme) && from == host)
+}
+
+/// A request on its way in. `host`: what was asked for, by this scheme.
+pub fn inwards(headers: &mut HeaderMap, host: &str, scheme: &str, port: u16) {
     let websocket = is_websocket(headers);
     remove_of_connection(headers);
     remove(headers, &OF_THE_WAY);
@@ -66,12 +72,12 @@ pub fn inwards(headers: &mut HeaderMap, host: &str, own: &str, port: u16) {
     }
     // Servers ask whether a page is their own: it is, if it came from here.
     let inside = format!("localhost:{port}");
-    if headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes() == own.as_bytes())
+    if headers.get(header::ORIGIN).is_some_and(|origin| is_own(origin, host))
         && let Ok(origin) = HeaderValue::from_str(&format!("http://{inside}"))
     {
         headers.insert(header::ORIGIN, origin);
     }
-    for (name, value) in [("x-forwarded-host", host), ("x-forwarded-proto", own.split(':').next().unwrap_or("http"))] {
+    for (name, value) in [("x-forwarded-host", host), ("x-forwarded-proto", scheme)] {
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(name, value);
         }
@@ -155,7 +161,7 @@ mod tests {
 
     fn gone_in(list: &[(&str, &str)]) -> HeaderMap {
         let mut headers = headers(list);
-        inwards(&mut headers, "a.localhost:7070", OWN, 8080);
+        inwards(&mut headers, "a.localhost:7070", "http", 8080);
         headers
     }
 
@@ -255,7 +261,7 @@ mod tests {
             if let Ok(value) = HeaderValue::from_str(&line) {
                 let mut headers = HeaderMap::new();
                 headers.insert("cookie", value);
-                inwards(&mut headers, "h", OWN, 1);
+                inwards(&mut headers, "h", "http", 1);
                 prop_assert!(!format!("{headers:?}").contains("bp_secret"));
             }
         }

@@ -45,8 +45,7 @@ pub async fn or_the_api(State(app): State<App>, request: Request, next: Next) ->
 
 async fn visit(app: &App, label: &str, host: &str, mut request: Request) -> Result<Response> {
     let port = app.ports.find(label).ok_or_else(Problem::not_found)?;
-    let own = format!("{}://{host}", app.ports_at.scheme);
-    if let Some(answer) = let_in(app, &port, &own, &request)? {
+    if let Some(answer) = let_in(app, &port, host, &request)? {
         return Ok(answer);
     }
     // One who names another than it asks is answered by neither.
@@ -63,10 +62,10 @@ async fn visit(app: &App, label: &str, host: &str, mut request: Request) -> Resu
     };
     let websocket = headers::is_websocket(request.headers());
     let upgrades: Option<OnUpgrade> = websocket.then(|| hyper::upgrade::on(&mut request));
-    let visit = Visit::begin(&port, held).await?;
-    let inside = inwards(request, host, &own, port.number)?;
+    let (visit, stream) = Visit::begin(&port, held).await?;
+    let inside = inwards(request, host, app.ports_at.scheme, port.number)?;
     let (counts, over) = (visit.counts.clone(), port.over.subscribe());
-    let mut answer = send(inside, visit.stream.take_out()?, counts, over.clone()).await?;
+    let mut answer = send(inside, stream, counts, over.clone()).await?;
     let accepted =
         websocket && answer.status() == StatusCode::SWITCHING_PROTOCOLS && headers::is_websocket(answer.headers());
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS && !accepted {
@@ -81,14 +80,14 @@ async fn visit(app: &App, label: &str, host: &str, mut request: Request) -> Resu
     // The visit lasts as long as its answer does.
     Ok(answer.map(move |body| {
         Body::new(body.map_frame(move |frame| {
-            visit.goes_on();
+            let _kept = &visit;
             frame
         }))
     }))
 }
 
 /// Whether somebody may come; or what they are answered first.
-fn let_in(app: &App, port: &Port, own: &str, request: &Request) -> Result<Option<Response>> {
+fn let_in(app: &App, port: &Port, host: &str, request: &Request) -> Result<Option<Response>> {
     let no = || {
         Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "there is no token for this port, or none that holds")
             .hint("send `Belljar-Port-Token`; or come once with `?belljar_token=`")
@@ -104,7 +103,7 @@ fn let_in(app: &App, port: &Port, own: &str, request: &Request) -> Result<Option
     headers::cookie_of_ours(sent).filter(|token| port.lets_in(token)).ok_or_else(no)?;
     // A browser brings a cookie along whoever's page asks for it.
     match sent.get(header::ORIGIN) {
-        Some(origin) if origin.as_bytes() != own.as_bytes() => {
+        Some(origin) if !headers::is_own(origin, host) => {
             Err(Problem::new(StatusCode::FORBIDDEN, "origin", "a page of another origin asks, with a cookie")
                 .hint("send `Belljar-Port-Token` instead"))
         }
@@ -137,12 +136,12 @@ fn welcome(app: &App, token: &str, rest: &str) -> Result<Response> {
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-fn inwards(request: Request, host: &str, own: &str, port: u16) -> Result<Request> {
+fn inwards(request: Request, host: &str, scheme: &str, port: u16) -> Result<Request> {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     parts.uri = path.parse().map_err(|_| Problem::wrong("this is no path"))?;
     parts.version = axum::http::Version::HTTP_11;
-    headers::inwards(&mut parts.headers, host, own, port);
+    headers::inwards(&mut parts.headers, host, scheme, port);
     parts.extensions.clear();
     Ok(Request::from_parts(parts, body))
 }
@@ -188,7 +187,7 @@ async fn both_ways(visitor: OnUpgrade, server: OnUpgrade, mut over: watch::Recei
             () = closed(&mut over) => {}
         }
     }
-    visit.goes_on();
+    drop(visit);
 }
 
 fn bad(detail: &str) -> Problem {
@@ -210,36 +209,24 @@ struct Visit {
     port: Arc<Port>,
     number: u64,
     counts: Arc<Counts>,
-    stream: Stream,
     held: Option<Held>,
 }
 
-/// Taken once.
-struct Stream(std::sync::Mutex<Option<tokio::net::TcpStream>>);
-
-impl Stream {
-    fn take_out(&self) -> Result<tokio::net::TcpStream> {
-        let taken = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        taken.ok_or_else(|| bad("there is no connection"))
-    }
-}
-
 impl Visit {
-    async fn begin(port: &Arc<Port>, held: Held) -> Result<Visit> {
-        let (usher, number, to) = (port.usher.clone(), port.usher.next(), port.number);
-        // On its own: a question that is not waited for would be the last.
-        let led = tokio::spawn(async move { usher.asking.comes(number, to).await }).await;
-        let led = led.map_err(|_| service::Lost::Ended)?.map_err(|error| Problem::from(service::Lost::Io(error)))?;
-        let Some(stream) = led else {
-            let detail = format!("nobody listens at port {} in the sandbox", port.number);
-            return Err(Problem::new(StatusCode::BAD_GATEWAY, "nobody-listens", detail).hint("start the server first"));
-        };
-        let stream = Stream(std::sync::Mutex::new(Some(stream)));
-        Ok(Visit { port: port.clone(), number, counts: Arc::default(), stream, held: Some(held) })
+    async fn begin(port: &Arc<Port>, held: Held) -> Result<(Visit, tokio::net::TcpStream)> {
+        let port = port.clone();
+        // On its own: a question that is not waited for would be the last, and a visitor that has gone would never leave.
+        let led = tokio::spawn(async move {
+            let (number, to) = (port.usher.next(), port.number);
+            let Some(stream) = port.usher.asking.comes(number, to).await? else { return Ok(None) };
+            Ok(Some((Visit { port, number, counts: Arc::default(), held: Some(held) }, stream)))
+        });
+        let led = led.await.map_err(|_| service::Lost::Ended)?;
+        led.map_err(|error| Problem::from(service::Lost::Io(error)))?.ok_or_else(|| {
+            Problem::new(StatusCode::BAD_GATEWAY, "nobody-listens", "nobody listens at that port in the sandbox")
+                .hint("start the server first")
+        })
     }
-
-    /// Has whoever calls keep it.
-    fn goes_on(&self) {}
 }
 
 impl Drop for Visit {
