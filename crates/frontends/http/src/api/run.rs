@@ -27,7 +27,8 @@ use crate::tokens::Scope;
 /// The answer is its result; with `stream`, events: `started`, `stdout`, `stderr`, `notice`, and last `result` or `problem`.
 /// Whoever goes away before the end ends it, unless there is an `Idempotency-Key`.
 #[utoipa::path(post, path = "/v1/run", tag = "runs", request_body = RunRequest,
-    responses((status = 200, description = "It ran", body = super::types::RunShown)))]
+    responses((status = 200, description = "It ran; with `stream`, events",
+        content((super::types::RunShown = "application/json"), (Object = "text/event-stream")))))]
 pub async fn run(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
