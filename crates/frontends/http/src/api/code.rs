@@ -49,7 +49,8 @@ pub struct CodeRequest {
 /// the context is still there.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/code", tag = "code", request_body = CodeRequest,
     params(("id" = String, Path, description = "Its id or name")),
-    responses((status = 200, description = "It ran", body = RunShown)))]
+    responses((status = 200, description = "It ran; with `stream`, events",
+        content((RunShown = "application/json"), (Object = "text/event-stream")))))]
 pub async fn run(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,

@@ -28,7 +28,8 @@ use crate::tokens::Scope;
 /// Whoever goes away before the end ends it, unless there is an `Idempotency-Key`. With `If-Match` and the `ETag` of `/v1/policies`, it is
 /// judged under that policy or not at all (412).
 #[utoipa::path(post, path = "/v1/run", tag = "runs", request_body = RunRequest,
-    responses((status = 200, description = "It ran", body = super::types::RunShown)))]
+    responses((status = 200, description = "It ran; with `stream`, events",
+        content((super::types::RunShown = "application/json"), (Object = "text/event-stream")))))]
 pub async fn run(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,

@@ -130,7 +130,8 @@ pub async fn remove(
 /// `signal`. `If-Match` as for `/v1/run`, with the `ETag` of `/v1/policies?sandbox=`.
 #[utoipa::path(post, path = "/v1/sandboxes/{id}/exec", tag = "sandboxes", request_body = ExecRequest,
     params(("id" = String, Path, description = "Its id or name")),
-    responses((status = 200, description = "It ran", body = super::types::RunShown),
+    responses((status = 200, description = "It ran; with `stream`, events",
+        content((super::types::RunShown = "application/json"), (Object = "text/event-stream"))),
         (status = 202, description = "It goes on in the background: its id, and where its events are", body = Object)))]
 pub async fn exec(
     State(app): State<App>,
