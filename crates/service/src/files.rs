@@ -4,9 +4,11 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
 
 use crate::job::{Contents, Files};
 
@@ -15,6 +17,10 @@ const MOST: usize = 2_000;
 /// Of a path, in bytes, and how deep it goes.
 const LONGEST: usize = 1_024;
 const DEEPEST: usize = 32;
+
+/// What a folder ends in until it is held.
+const NEW: &str = ".new";
+const STALE: Duration = Duration::from_secs(60);
 
 /// Why files can't be made.
 #[derive(Debug, thiserror::Error)]
@@ -25,21 +31,32 @@ pub enum BadFiles {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Makes the folder, which must not be there yet, and everything in it.
-pub fn make(work: &Path, folder: &str, files: &Files) -> Result<PathBuf, BadFiles> {
+/// Makes the folder, which must not be there yet, and everything in it. As long as the second is kept, somebody works there.
+pub fn make(work: &Path, folder: &str, files: &Files) -> Result<(PathBuf, File), BadFiles> {
     if !is_name(folder) {
         return Err(BadFiles::Wrong("the folder has no plain name".to_owned()));
     }
     let checked = check(files)?;
-    let place = work.join(folder);
+    let (place, new) = (work.join(folder), work.join(format!("{folder}{NEW}")));
     DirBuilder::new().recursive(true).mode(0o700).create(work).map_err(io(work))?;
     // Not the recursive kind: one that is there already is somebody's.
-    DirBuilder::new().mode(0o700).create(&place).map_err(io(&place))?;
+    DirBuilder::new().mode(0o700).create(&new).map_err(io(&new))?;
+    // Held before it has its name: whoever sweeps never sees one that nobody seems to work in.
+    let held = (|| {
+        let held = File::open(&new)?;
+        flock(&held, FlockOperation::NonBlockingLockExclusive)?;
+        renameat_with(CWD, &new, CWD, &place, RenameFlags::NOREPLACE)?;
+        Ok(held)
+    })();
+    let held = held.map_err(|error: io::Error| {
+        drop(fs::remove_dir(&new));
+        io(&place)(error)
+    })?;
     let made = put(&place, checked);
     match made {
-        Ok(()) => Ok(place),
+        Ok(()) => Ok((place, held)),
         Err(bad) => {
-            // What is left of it is swept at the next start; why it failed is what whoever asked must hear.
+            // What is left of it is swept later; why it failed is what whoever asked must hear.
             drop(fs::remove_dir_all(&place));
             Err(bad)
         }
@@ -105,36 +122,48 @@ fn bytes(name: &str, contents: &Contents) -> Result<Vec<u8>, BadFiles> {
     }
 }
 
-/// Removes folders of jobs that nothing refers to any more; says how many.
-pub fn sweep(work: &Path, needed: &[PathBuf]) -> io::Result<u64> {
+/// Folders of jobs that nobody works in at this moment, and that nobody can begin to work in as long as they are held.
+pub fn idle(work: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     let listed = match fs::read_dir(work) {
         Ok(listed) => listed,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut count = 0;
+    let mut found = Vec::new();
     for entry in listed {
         let entry = entry?;
-        let path = entry.path();
-        let ours = entry.file_type()?.is_dir() && entry.file_name().to_str().is_some_and(is_name);
-        if ours && !needed.iter().any(|needed| needed.starts_with(&path)) {
-            fs::remove_dir_all(&path)?;
-            count += 1;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // One that was being made when its maker was killed.
+        let stale = || {
+            let age = entry.metadata().and_then(|stat| stat.modified()).ok().and_then(|time| time.elapsed().ok());
+            name.strip_suffix(NEW).is_some_and(is_name) && age.is_some_and(|age| age > STALE)
+        };
+        if !is_name(&name) && !stale() {
+            continue;
+        }
+        let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
+        // Gone meanwhile, or no folder: then it is not ours.
+        let Ok(held) = File::options().read(true).custom_flags(flags).open(entry.path()) else { continue };
+        if flock(&held, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            found.push((entry.path(), held));
+        }
+    }
+    Ok(found)
+}
+
+/// Removes those that nothing refers to; says how many.
+pub fn sweep(idle: Vec<(PathBuf, File)>, needed: &[PathBuf]) -> io::Result<u64> {
+    let mut count = 0;
+    for (path, _held) in idle {
+        if needed.iter().any(|needed| needed.starts_with(&path)) {
+            continue;
+        }
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => count += 1,
         }
     }
     Ok(count)
-}
-
-/// Removes the folder of one job, if it is one; a folder of the host's is not ours to remove.
-pub fn remove(work: &Path, folder: &Path) -> io::Result<()> {
-    let ours = folder.parent() == Some(work) && folder.file_name().and_then(|name| name.to_str()).is_some_and(is_name);
-    if !ours {
-        return Ok(());
-    }
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// As the server makes them: letters and digits.
@@ -170,7 +199,7 @@ mod tests {
             ("src/a.py".to_owned(), Contents::Text("print(1)".to_owned())),
             ("b.bin".to_owned(), Contents::Bytes { base64: "AAE=".to_owned() }),
         ]);
-        let place = make(&work, folder, &files).expect("made");
+        let (place, held) = make(&work, folder, &files).expect("made");
         assert_eq!(fs::read(place.join("b.bin")).expect("read"), [0, 1]);
         assert!(make(&work, folder, &files).is_err(), "a folder that is there is somebody's");
         let both = Files::from([
@@ -180,12 +209,13 @@ mod tests {
         let other = "1123456789abcdef0123456789abcdef";
         assert!(make(&work, other, &both).is_err());
         assert!(!work.join(other).exists());
-        assert_eq!(sweep(&work, &[work.join(folder)]).expect("swept"), 0);
-        remove(&work, &work).expect("not ours");
-        remove(&work, &place.join("src")).expect("not ours");
-        remove(Path::new("/elsewhere"), &place).expect("not ours");
-        assert!(place.join("src/a.py").exists());
-        assert_eq!(sweep(&work, &[]).expect("swept"), 1);
+        assert!(idle(&work).expect("looked").is_empty(), "somebody works there");
+        drop(held);
+        let swept = |needed: &[PathBuf]| sweep(idle(&work).expect("looked"), needed).expect("swept");
+        assert_eq!(swept(&[work.join(folder)]), 0);
+        fs::create_dir(work.join("not-ours")).expect("made");
+        assert_eq!((swept(&[]), swept(&[])), (1, 0));
+        assert!(!place.exists() && work.join("not-ours").exists());
         fs::remove_dir_all(&work).expect("removed");
     }
 }

@@ -228,7 +228,7 @@ pub enum Task {
         context: String,
         deed: ContextDeed,
     },
-    /// Removes folders that no sandbox needs: what a killed server leaves.
+    /// Removes folders that no sandbox needs and nobody works in: what those leave who are ended.
     Sweep,
     /// Whoever carries it out says `Said::Ready`, and stays as the sandbox's host until it is stopped.
     Open {

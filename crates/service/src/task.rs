@@ -1,5 +1,6 @@
 //! Does one task with the same `Service` that the command line has.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -143,7 +144,7 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
         Task::Remove { id } => {
             let kept = idle(service, &id)?;
             let removed = sandboxes.remove(&kept.id).map_err(trouble)?;
-            abandon(setting, service, &kept)?;
+            sweep(setting, service)?;
             done(&removed)
         }
         Task::Snapshot { id, name } => {
@@ -184,9 +185,9 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
         Task::SetTemplate { name, template, files, policy } => {
             files::check(&files).map_err(bad)?;
             if let Some(policy) = policy {
-                let folder = written(setting, POLICY, policy)?;
-                let remarks = service.policies().lint(Some(&folder.join(POLICY)));
-                leave(Place(Some(folder)))?;
+                let (place, file) = written(setting, POLICY, policy)?;
+                let remarks = service.policies().lint(Some(&file));
+                leave(place)?;
                 if let Some(remark) = remarks.map_err(trouble)?.into_iter().find(|remark| remark.is_error) {
                     return Err(wrong(format!("its policy can't be understood: {}", remark.message)));
                 }
@@ -233,9 +234,9 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             done(&service.policies().show().map_err(trouble)?)
         }
         Task::Lint { text } => {
-            let folder = written(setting, "policy.toml", text)?;
-            let remarks = service.policies().lint(Some(&folder.join("policy.toml")));
-            leave(Place(Some(folder)))?;
+            let (place, file) = written(setting, "policy.toml", text)?;
+            let remarks = service.policies().lint(Some(&file));
+            leave(place)?;
             done(&remarks.map_err(trouble)?)
         }
         Task::Check { command, agent, id } => {
@@ -348,7 +349,7 @@ pub fn run_ready(
     service: &dyn Service,
     ready: Box<dyn Ready + '_>,
 ) -> (Answer, Option<Place>) {
-    let filled = own.0.as_deref().map_or(Ok(()), |place| files::fill(place, files).map_err(bad));
+    let filled = own.folder.as_deref().map_or(Ok(()), |place| files::fill(place, files).map_err(bad));
     let request = wish.request(setting).map_err(wrong);
     match filled.and(request) {
         Ok(request) => ran(ready.run(&request), own, service),
@@ -357,7 +358,11 @@ pub fn run_ready(
 }
 
 /// A folder that was made for a job; nothing, if it works in one of the host's.
-pub struct Place(Option<PathBuf>);
+pub struct Place {
+    folder: Option<PathBuf>,
+    /// As long as it is kept, nobody sweeps it.
+    _held: Option<File>,
+}
 
 impl Place {
     pub fn new(setting: &Setting, folder: &str, files: &Files) -> Result<Place, Answer> {
@@ -416,11 +421,11 @@ fn enter(setting: &Setting, named: Option<PathBuf>, folder: &str, files: &Files)
             return Err(wrong("`files` are put into a new workspace, so there can't be another".to_owned()));
         }
         go_to(&named)?;
-        return Ok(Place(None));
+        return Ok(Place { folder: None, _held: None });
     }
-    let place = files::make(&setting.work, folder, files).map_err(bad)?;
+    let (place, held) = files::make(&setting.work, folder, files).map_err(bad)?;
     go_to(&place)?;
-    Ok(Place(Some(place)))
+    Ok(Place { folder: Some(place), _held: Some(held) })
 }
 
 fn bad(bad: BadFiles) -> Answer {
@@ -433,10 +438,12 @@ fn bad(bad: BadFiles) -> Answer {
     }
 }
 
-fn written(setting: &Setting, name: &str, text: String) -> Result<PathBuf, Answer> {
+fn written(setting: &Setting, name: &str, text: String) -> Result<(Place, PathBuf), Answer> {
     let files = Files::from([(name.to_owned(), crate::job::Contents::Text(text))]);
     let folder = format!("{:032x}", u128::from(std::process::id()) << 64 | u128::from(clock()));
-    enter(setting, None, &folder, &files)?.0.ok_or_else(|| wrong("there is no folder for it".to_owned()))
+    let place = enter(setting, None, &folder, &files)?;
+    let file = place.folder.as_ref().map(|folder| folder.join(name));
+    Ok((place, file.ok_or_else(|| wrong("there is no folder for it".to_owned()))?))
 }
 
 /// Nanoseconds: with a process's number, a name that nobody else has.
@@ -447,7 +454,7 @@ fn clock() -> u64 {
 
 /// A folder that nothing was changed over is needed by nobody.
 pub fn leave(place: Place) -> Result<(), Answer> {
-    let Some(place) = place.0 else { return Ok(()) };
+    let Some(place) = place.folder else { return Ok(()) };
     // Nobody stands in a folder that is about to go.
     go_to(Path::new("/"))?;
     std::fs::remove_dir_all(&place).map_err(|error| Answer::Trouble {
@@ -468,18 +475,13 @@ fn go_to(folder: &Path) -> Result<(), Answer> {
     })
 }
 
-/// For whoever begins: nobody works in any of them yet.
+/// What was made for jobs that are gone, and that no sandbox is over. What somebody works in stays, and is looked for first: whoever
+/// ends meanwhile and keeps something is in the list that is made after that.
 fn sweep(setting: &Setting, service: &dyn Service) -> Result<u64, Answer> {
-    let (work, needed) = (work(setting), needed(service)?);
-    files::sweep(&work, &needed).map_err(|error| untidy(&work, &error))
-}
-
-/// The folder that was made for a sandbox goes with the last that is over it. No other: who runs at this moment, or stands ready, is
-/// in no list.
-fn abandon(setting: &Setting, service: &dyn Service, removed: &KeptSandbox) -> Result<(), Answer> {
-    let (work, needed) = (work(setting), needed(service)?);
-    let own = removed.workspaces.iter().filter(|workspace| !needed.contains(&workspace.0));
-    own.into_iter().try_for_each(|own| files::remove(&work, &own.0)).map_err(|error| untidy(&work, &error))
+    let work = work(setting);
+    let idle = files::idle(&work).map_err(|error| untidy(&work, &error))?;
+    let needed = needed(service)?;
+    files::sweep(idle, &needed).map_err(|error| untidy(&work, &error))
 }
 
 fn needed(service: &dyn Service) -> Result<Vec<PathBuf>, Answer> {

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use service::{Answer, Job, Lost, Said, Streams};
+use service::{Answer, Job, Lost, Said, Streams, Task};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, watch};
@@ -319,8 +319,13 @@ pub fn carry<T: Send + 'static>(app: &App, run: Arc<Run>, job: Job, piped: Piped
         run.says("started", &json!({"id": run.id}));
         let (carried, refill) = carried(&app, &run, &job, piped).await;
         drop(held);
+        let unanswered = carried.is_err();
         run.ended(carried.and_then(Problem::or_value));
         drop(refill);
+        if unanswered {
+            // Whoever was ended in the midst of it may have left its folder; what stays of it all the same is swept with the next.
+            drop(app.pool.answer(&Job { task: Task::Sweep, ..job }).await);
+        }
     });
 }
 

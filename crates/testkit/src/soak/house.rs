@@ -100,28 +100,31 @@ impl House {
         child.wait().map(drop).map_err(|error| error.to_string())
     }
 
-    /// Throws away what is kept: of runs that changed something, and whose client had no time to do it.
+    /// Throws away what is kept: of runs that changed something, and whose client had no time to do it. Whoever was ended a moment ago may
+    /// still be at it.
     pub fn clear(&self) -> Result<(), String> {
         let text = |error: std::io::Error| error.to_string();
+        let until = Instant::now() + PATIENCE;
         loop {
-            let page: Value =
-                serde_json::from_str(&self.get("/v1/sandboxes?limit=1000")?).map_err(|error| error.to_string())?;
+            let page = self.get("/v1/sandboxes?limit=1000")?;
+            let page: Value = serde_json::from_str(&page).map_err(|error| error.to_string())?;
             let items = page["items"].as_array().cloned().unwrap_or_default();
             if items.is_empty() {
                 return Ok(());
             }
-            for item in items {
-                if item["running"] == true {
-                    return Err(format!("it is said to run: {item}"));
-                }
+            if Instant::now() > until {
+                return Err(format!("these stay: {items:?}"));
+            }
+            for item in items.iter().filter(|item| item["running"] == false) {
                 let mut client = Client::connect(self).map_err(text)?;
                 let path = format!("/v1/sandboxes/{}", item["id"].as_str().unwrap_or_default());
                 client.send("DELETE", &path, &Value::Null).map_err(text)?;
                 match client.receive().map_err(text)? {
-                    (200, _) => {}
+                    (200 | 404, _) => {}
                     (status, body) => return Err(format!("{path}: {status} {body}")),
                 }
             }
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 

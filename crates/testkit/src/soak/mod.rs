@@ -107,6 +107,10 @@ pub fn soak(who: Who, wish: &Wish, tell: &(dyn Fn(&str) + Sync)) -> Result<Told,
     told.entries = house.records(&answered)?;
     house.clear()?;
     house.end()?;
+    // What those leave who stood ready when it ended, the next one finds.
+    house.start()?;
+    house.clear()?;
+    house.end()?;
     let left = left::of(&house);
     told.took = begun.elapsed();
     if !left.is_empty() {

@@ -41,9 +41,10 @@ fn hardened(stage: &Stage<'_>) -> Result<(), String> {
     that(user[0].contains("init"), || format!("the first process is {}", user[0]))
 }
 
+/// The engine is told the size when the container runs already, so that is waited for.
 /// `script` is the terminal: what is inside must see one, and its lines end as a terminal's do.
 fn terminal(stage: &Stage<'_>) -> Result<(), String> {
-    let script = "stty rows 33 cols 77; exec \"$BELLJAR\" run -t --backend container --workspace-mode readonly -- sh -c 'test -t 0 && test -t 1 && test -t 2 && echo all; tty; stty size; exit 5'";
+    let script = "stty rows 33 cols 77; exec \"$BELLJAR\" run -t --backend container --workspace-mode readonly -- sh -c 'test -t 0 && test -t 1 && test -t 2 && echo all; tty; until stty size 2>/dev/null | grep 33; do sleep 0.05; done; exit 5'";
     let told = stage.command(&["run"]);
     let id = stage.who.user_id().to_string();
     let mut command = std::process::Command::new("setpriv");

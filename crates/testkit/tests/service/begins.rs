@@ -116,7 +116,7 @@ fn templates(who: Who) -> Result<(), String> {
     let shown = server.get("/v1/templates/small")?.expect(200)?.json()?;
     holds(shown["description"] == "a small one" && shown["files"]["lib/a.txt"] == "of the template\n", &shown)?;
     holds(server.get("/v1/templates")?.expect(200)?.json()?["items"] == json!(["small"]), "it is listed")?;
-    let body = json!({"from": {"template": "small"}, "files": {"b.txt": "added\n", "belljar.toml": "version = 1\n"}});
+    let body = json!({"open": false, "from": {"template": "small"}, "files": {"b.txt": "added\n", "belljar.toml": "version = 1\n"}});
     let made = id(&server.post("/v1/sandboxes", &body)?.expect(201)?.json()?);
     let said = says(&server, &server.token, &made, "cat lib/a.txt b.txt; echo $A")?;
     holds(said == "of the template\nadded\nb\n", said)?;

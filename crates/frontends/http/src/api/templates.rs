@@ -44,7 +44,7 @@ pub async fn list(State(app): State<App>, Extension(caller): Extension<Caller>) 
 
 /// One of them.
 #[utoipa::path(get, path = "/v1/templates/{name}", tag = "templates", params(("name" = String, Path, description = "Its name")),
-    responses((status = 200, description = "It", body = Template)))]
+    responses((status = 200, description = "It", body = Object)))]
 pub async fn show(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -57,7 +57,7 @@ pub async fn show(
 /// Keep a template, or replace the one of that name. Sandboxes that were made from it stay as they are.
 #[utoipa::path(put, path = "/v1/templates/{name}", tag = "templates", request_body = Template,
     params(("name" = String, Path, description = "Letters, digits, `-` and `_`")),
-    responses((status = 200, description = "It is kept", body = Template)))]
+    responses((status = 200, description = "It is kept", body = Object)))]
 pub async fn set(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
