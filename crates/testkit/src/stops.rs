@@ -79,9 +79,11 @@ fn wait(pid: libc::pid_t) -> io::Result<i32> {
     }
 }
 
-fn trace(request: libc::c_uint, pid: libc::pid_t, data: usize) -> io::Result<()> {
+fn trace(request: impl TryInto<u16>, pid: libc::pid_t, data: usize) -> io::Result<()> {
+    // Of another width in each C library.
+    let request = request.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: these requests take integers.
-    match unsafe { libc::ptrace(request as _, pid, 0usize, data) } {
+    match unsafe { libc::ptrace(request.into(), pid, 0usize, data) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
@@ -89,22 +91,22 @@ fn trace(request: libc::c_uint, pid: libc::pid_t, data: usize) -> io::Result<()>
 
 /// The call that begins, if it is one that changes something.
 fn changing_call(pid: libc::pid_t) -> io::Result<Option<&'static str>> {
-    // SAFETY: a struct of integers, for which all zeroes are a value.
-    let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
-    let size = std::mem::size_of_val(&info);
-    let to = &raw mut info;
-    // SAFETY: the kernel writes at most `size` bytes to `info`, which lives through the call.
-    if unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO as _, pid, size, to) } == -1 {
+    // `struct ptrace_syscall_info`, which only one C library knows: the kind is its first byte; at the entry of a call its
+    // number and arguments begin with the fourth word.
+    const GET_SYSCALL_INFO: u16 = 0x420e;
+    const ENTRY: u8 = 1;
+    let mut info = [0u64; 12];
+    // SAFETY: the kernel writes at most as many bytes to `info`, which lives through the call.
+    if unsafe { libc::ptrace(GET_SYSCALL_INFO.into(), pid, size_of_val(&info), &raw mut info) } == -1 {
         return Err(io::Error::last_os_error());
     }
-    if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+    if info[0].to_ne_bytes()[0] != ENTRY {
         return Ok(None);
     }
-    // SAFETY: at the entry of a call, this is the part of the union that the kernel has written.
-    let entry = unsafe { info.u.entry };
+    let (call, arguments) = (info[3], &info[4..10]);
     let creates = |flags: u64| flags & libc::O_CREAT as u64 != 0;
-    let opens = entry.nr == libc::SYS_openat as u64 && creates(entry.args[2]);
-    let known = CHANGING.iter().find(|(number, _)| *number as u64 == entry.nr).map(|(_, name)| *name);
+    let opens = call == libc::SYS_openat as u64 && creates(arguments[2]);
+    let known = CHANGING.iter().find(|(number, _)| *number as u64 == call).map(|(_, name)| *name);
     Ok(if opens { Some("openat") } else { known })
 }
 

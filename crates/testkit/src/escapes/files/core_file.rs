@@ -19,8 +19,8 @@ pub const ATTACK: Attack = Attack {
         // The own limit first: the program that crashes inherits it. A refusal is an answer like any other.
         let limit = [libc::RLIM_INFINITY; 2];
         let raised = [
-            call(libc::SYS_prlimit64, [0, u64::from(libc::RLIMIT_CORE), limit.as_ptr() as u64, 0, 0, 0]).map(drop),
-            call(libc::SYS_setrlimit, [u64::from(libc::RLIMIT_CORE), limit.as_ptr() as u64, 0, 0, 0, 0]).map(drop),
+            call(libc::SYS_prlimit64, [0, libc::RLIMIT_CORE as u64, limit.as_ptr() as u64, 0, 0, 0]).map(drop),
+            call(libc::SYS_setrlimit, [libc::RLIMIT_CORE as u64, limit.as_ptr() as u64, 0, 0, 0, 0]).map(drop),
         ];
         let crashed = Command::new("/bin/sh").args(["-c", "ulimit -c unlimited; kill -SEGV $$"]).status()?;
         match crashed.core_dumped() {

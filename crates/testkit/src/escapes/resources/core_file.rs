@@ -18,7 +18,7 @@ pub const ATTACK: Attack = Attack {
         std::env::set_current_dir(&inside.workspace)?;
         let child = support::fork(|| {
             let most = [u64::MAX, u64::MAX];
-            let core = u64::from(libc::RLIMIT_CORE);
+            let core = libc::RLIMIT_CORE as u64;
             if call(libc::SYS_setrlimit, [core, most.as_ptr() as u64, 0, 0, 0, 0]).is_err() {
                 // Then with what is allowed.
             }

@@ -18,7 +18,7 @@ pub const ATTACK: Attack = Attack {
     inside: |inside| {
         for limit in [libc::RLIMIT_NOFILE, libc::RLIMIT_NPROC] {
             for most in [[1u64 << 20; 2], [4_000; 2], [4_000, 1 << 20]] {
-                let limit = u64::from(limit);
+                let limit = limit as u64;
                 let attempts = [
                     call(libc::SYS_setrlimit, [limit, most.as_ptr() as u64, 0, 0, 0, 0]),
                     call(libc::SYS_prlimit64, [0, limit, most.as_ptr() as u64, 0, 0, 0]),
