@@ -128,7 +128,8 @@ impl Engine {
                     (streams, work(), None),
                 ) {
                     Ok(sandbox) => {
-                        let mut outcome = layers::left(&self.workspaces, run, record, sandbox.supervise(), None);
+                        let mut outcome =
+                            layers::left((&self.backends, &self.workspaces), run, record, sandbox.supervise(), None);
                         if let Outcome::Ran(finished) = &mut outcome {
                             finished.leftover = None;
                         }

@@ -94,7 +94,7 @@ fn over_layers(
     match enclose::in_the_fittest(backends, request, admitted, &run.stacks(), record) {
         Ok(sandbox) => {
             workspaces.watch().begins();
-            left(workspaces, run, record, sandbox.supervise(), collecting)
+            left((backends, workspaces), run, record, sandbox.supervise(), collecting)
         }
         Err(outcome) => {
             if let Err(error) = run.abandon() {
@@ -110,7 +110,7 @@ fn over_layers(
             };
             record.is_over(&run.record().id);
             match enclose::in_the_fittest(backends, request, admitted, &run.stacks(), record) {
-                Ok(sandbox) => left(workspaces, run, record, sandbox.supervise(), collecting),
+                Ok(sandbox) => left((backends, workspaces), run, record, sandbox.supervise(), collecting),
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,
                     Err(error) => not_set_up(error.into()),
@@ -122,20 +122,20 @@ fn over_layers(
 
 /// With layers, or without any.
 pub fn ended(
-    workspaces: &Workspaces,
+    (backends, workspaces): (&[Box<dyn Backend>], &Workspaces),
     run: Option<Run>,
     record: &Record<'_>,
     outcome: Outcome,
     collecting: Option<&Collecting<'_>>,
 ) -> Outcome {
     match run {
-        Some(run) => left(workspaces, run, record, outcome, collecting),
+        Some(run) => left((backends, workspaces), run, record, outcome, collecting),
         None => collected(workspaces, None, record, outcome, collecting),
     }
 }
 
 pub fn left(
-    workspaces: &Workspaces,
+    (backends, workspaces): (&[Box<dyn Backend>], &Workspaces),
     run: Run,
     record: &Record<'_>,
     outcome: Outcome,
@@ -144,7 +144,8 @@ pub fn left(
     // First: of a run that changed nothing else, the layers are gone after this.
     let mut outcome = collected(workspaces, Some(&run), record, outcome, collecting);
     let sandbox = run.record().shown();
-    let leftover = workspaces.finish(run).unwrap_or_else(|trouble: Trouble| {
+    let let_go = || backends.iter().for_each(|backend| backend.tidy());
+    let leftover = workspaces.finish(run, &let_go).unwrap_or_else(|trouble: Trouble| {
         let trouble = Some(trouble.to_string());
         Some(Leftover { sandbox, tally: Tally::default(), trouble, manifest: None, listed: Vec::new() })
     });

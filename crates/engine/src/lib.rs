@@ -132,11 +132,19 @@ impl Service for Engine {
         Ok(Box::new(self.prepare(request, &zygote)?))
     }
 
+    fn rehearse(&self) {
+        inspect::rehearse();
+        told::rehearse();
+    }
+
     fn leave_for_later(&self) {
+        self.backends.iter().for_each(|backend| backend.leave_for_later());
         self.workspaces.leave_for_later();
     }
 
     fn tidy(&self) -> Result<(), Trouble> {
+        // First: their mounts are of the layers that are removed next.
+        self.backends.iter().for_each(|backend| backend.tidy());
         self.workspaces.tidy()
     }
 

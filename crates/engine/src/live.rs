@@ -69,7 +69,7 @@ impl Engine {
             record.run().clone_into(&mut finished.run);
         }
         let traffic = admitted.traffic();
-        let outcome = layers::left(&self.workspaces, run, record, outcome, None);
+        let outcome = layers::left((&self.backends, &self.workspaces), run, record, outcome, None);
         match (self.workspaces.expect_no_more_visitors(&id), outcome) {
             (Err(trouble), Outcome::Ran(_)) => layers::not_set_up(trouble),
             (_, Outcome::Ran(mut finished)) => {

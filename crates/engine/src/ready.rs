@@ -85,7 +85,10 @@ impl Prepared<'_> {
             record.is_over(&run.record().id);
         }
         let outcome = match enclose::in_a_blank(&engine.backends, request, admitted, record, blank) {
-            Ok(sandbox) => layers::ended(&engine.workspaces, run, record, sandbox.supervise(), collecting.as_ref()),
+            Ok(sandbox) => {
+                let places = (engine.backends.as_slice(), &engine.workspaces);
+                layers::ended(places, run, record, sandbox.supervise(), collecting.as_ref())
+            }
             Err(outcome) => abandoned(run).err().unwrap_or(outcome),
         };
         layers::told_whole(admitted, record, outcome)

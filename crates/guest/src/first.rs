@@ -223,6 +223,8 @@ struct State<'a> {
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
     own: Option<OwnedFd>,
     root: Option<OwnedFd>,
+    /// On its way out.
+    old_root: Option<mounts::Detaching>,
     listener: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
     user_terminal: Option<OwnedFd>,
@@ -246,6 +248,7 @@ impl<'a> State<'a> {
             alone,
             own: None,
             root: None,
+            old_root: None,
             listener: None,
             terminal: None,
             user_terminal: None,
@@ -355,12 +358,13 @@ impl<'a> State<'a> {
             Step::ChangeRoot => {
                 let host_proc = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 self.own = Some(rustix::fs::open(c"/proc/self", host_proc, Mode::empty())?);
-                mounts::change_root_to_here()?;
+                self.old_root = Some(mounts::change_root_to_here(crate::step::ASIDE, self.alone)?);
                 self.root = None;
                 for tree in std::mem::take(&mut self.received) {
                     self.keep(tree);
                 }
             }
+            Step::AwaitDetached => self.old_root.take().ok_or(io::ErrorKind::NotFound)?.join()?,
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
             Step::BeginNetwork => {
                 let copies = Copies::of(self.trees_to_copy());

@@ -20,6 +20,8 @@ pub trait Service {
     /// Makes ready what a request like this one will need, so that it takes less time when it comes. Nothing runs, and nobody
     /// is asked.
     fn make_ready(&self, request: &Request, zygote: Zygote) -> Result<Box<dyn Ready + '_>, Outcome>;
+    /// What every request needs and none changes is made now, once for all processes that are forked from this one.
+    fn rehearse(&self) {}
     /// From here on, what only tidies up after a run is left to `tidy`: somebody waits for the answer.
     fn leave_for_later(&self);
     fn tidy(&self) -> Result<(), Trouble>;
@@ -236,6 +238,9 @@ pub trait Backend {
             layers: false,
         })
     }
+    /// From here on, what only takes apart sandboxes that have ended is left to `tidy`: somebody waits for an answer.
+    fn leave_for_later(&self) {}
+    fn tidy(&self) {}
     /// What this host can hold, tried out for real.
     fn diagnose(&self) -> BackendReport;
     /// The image that this grant's sandbox would stand on, if it stands on one and that is there.

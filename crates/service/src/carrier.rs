@@ -67,8 +67,8 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], 
     };
     let said = say(&mut talk.borrow_mut(), &Said::Answer(answer));
     // It is answered: what could not be tidied up is swept at the next start, and is nobody's answer.
-    drop(place.map(task::leave));
     drop(service.tidy());
+    drop(place.map(task::leave));
     said
 }
 

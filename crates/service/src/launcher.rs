@@ -151,6 +151,8 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io
     let (taken, takes) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let own = process_number();
     warm.iter_mut().for_each(|one| one.begin(warms));
+    // Carriers are copies of this process, and have all of it at once.
+    make(None, Box::new(Nobody)).rehearse();
     let (mut idle, mut all) = (BTreeSet::new(), BTreeSet::new());
     let mut broken = 0;
     loop {
@@ -209,6 +211,15 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io
     // The server is gone, and has waited for what it cared for. Carriers that wait find that out by themselves; whoever still
     // works is told by our end.
     Ok(())
+}
+
+/// Nothing is to be told while nothing is done for anybody.
+struct Nobody;
+
+impl Watch for Nobody {
+    fn progress(&self, _: &str, _: u64, _: u64) {}
+
+    fn warn(&self, _: &str) {}
 }
 
 #[cfg(test)]

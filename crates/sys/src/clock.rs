@@ -3,6 +3,9 @@
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 use rustix::time::{Timespec, clock_getres, clock_gettime};
 
+/// Where the kernel tells finely, one of so many does; where it does not, they cost little.
+const TRIES: u32 = 3;
+
 /// Nanoseconds since 1970, as exactly as can be: never before the time of a file that was changed already.
 pub fn now() -> i64 {
     nanoseconds(clock_gettime(rustix::time::ClockId::Realtime))
@@ -18,12 +21,20 @@ pub fn moment(file: std::os::fd::BorrowedFd<'_>) -> std::io::Result<Option<i64>>
         rustix::fs::fchmod(file, rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777))?;
         rustix::fs::fstat(file)
     };
-    // Twice: the first may get the time of somebody's change before it, the second is later than that.
-    let stat = change(&change(&rustix::fs::fstat(file)?)?)?;
-    let changed = stat.st_ctime.saturating_mul(1_000_000_000).saturating_add(stat.st_ctime_nsec as i64);
-    let is_fine = changed > nanoseconds(clock_gettime(rustix::time::ClockId::RealtimeCoarse));
-    // A server's clock may go ahead of ours.
-    Ok((is_fine && changed <= now()).then_some(changed))
+    let mut stat = rustix::fs::fstat(file)?;
+    // The hand may move on between our change and our look at it: then the change looks like one of those that are not told
+    // finely. To wait for its next move would take longer than to try again.
+    for _ in 0..TRIES {
+        // Twice: the first may get the time of somebody's change before it, the second is later than that.
+        stat = change(&change(&stat)?)?;
+        let changed = stat.st_ctime.saturating_mul(1_000_000_000).saturating_add(stat.st_ctime_nsec as i64);
+        let is_fine = changed > nanoseconds(clock_gettime(rustix::time::ClockId::RealtimeCoarse));
+        // A server's clock may go ahead of ours.
+        if is_fine && changed <= now() {
+            return Ok(Some(changed));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns when whatever is changed from now on gets a later time than `moment`.

@@ -135,14 +135,17 @@ impl Workspaces {
         Ok(Session::make_ready(&store, &Wish { places, request, from, copied }, self.watch())?)
     }
 
-    /// Looks at what a run changed; see `Run::finish`.
-    pub fn finish(&self, run: Run) -> std::result::Result<Option<model::Leftover>, Trouble> {
-        if let Some(later) = &mut *self.later.borrow_mut()
-            && let Some(layer) = run.forget_if_untouched()?
-        {
-            later.push(layer);
+    /// Looks at what a run changed; see `Run::finish`. `let_go` makes sure that nothing has its layers mounted any more: whoever is
+    /// next to use them mounts them anew.
+    pub fn finish(&self, run: Run, let_go: &dyn Fn()) -> std::result::Result<Option<model::Leftover>, Trouble> {
+        if let Some(layer) = run.forget_if_untouched()? {
+            match &mut *self.later.borrow_mut() {
+                Some(later) => later.push(layer),
+                None => self.store()?.remove_layer(&layer)?,
+            }
             return Ok(None);
         }
+        let_go();
         Ok(run.finish(self.watch())?)
     }
 

@@ -55,6 +55,10 @@ pub struct Raised {
     pub owner: Option<(u32, u32)>,
     /// Namespaces and rules, as `wire::OFFERED` names them, for who comes in later.
     pub offered: Vec<OwnedFd>,
+    /// Its mounts, which are taken apart when the last descriptor of them is closed. Nothing where there are none of its own, or
+    /// where we may not see them: then the end of its last process waits for that.
+    pub mounts: Option<OwnedFd>,
+    pub alone: Alone,
     /// Somebody is to come in.
     pub offers: bool,
     /// And did: their number, as we see it.
@@ -206,10 +210,16 @@ pub fn launch(
         behind,
         owner,
         offered: Vec::new(),
+        mounts: None,
+        alone,
         offers: false,
         guest: None,
     };
     let armed = maps.map_or(Ok(()), |maps| be_the_parent(&mut raised, maps, &trees, alone)).and_then(|()| {
+        if namespaces.mount {
+            let of_child = format!("/proc/{pid}/ns/mnt");
+            raised.mounts = rustix::fs::open(of_child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
+        }
         if early {
             return Ok(());
         }
@@ -551,7 +561,8 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         | Step::Proc { .. }
         | Step::Terminals { .. }
         | Step::SealRoot
-        | Step::ChangeRoot => Wall::Files,
+        | Step::ChangeRoot
+        | Step::AwaitDetached => Wall::Files,
         Step::Hostname(_) => Wall::Hostname,
         Step::BeginNetwork | Step::JoinNetwork | Step::OpenDoors { .. } | Step::AwaitHanded => Wall::Network,
         Step::Offer => Wall::Processes,

@@ -18,6 +18,7 @@ mod groups;
 mod host;
 mod input;
 mod launch;
+mod leavings;
 mod live;
 mod measure;
 mod output;
@@ -63,6 +64,13 @@ pub mod hostile {
 #[derive(Default)]
 pub struct Native {
     host: OnceCell<Host>,
+}
+
+/// Whoever has no more use for a backend ends: nothing of ours goes on after that.
+impl Drop for Native {
+    fn drop(&mut self) {
+        leavings::tidy();
+    }
 }
 
 impl Native {
@@ -315,6 +323,14 @@ impl Backend for Native {
 
     fn blank(&self, grant: &Grant, stacks: &[Stack], zygote: &Zygote) -> Result<Box<dyn Blank>, SetupFailure> {
         warm::blank(self, grant, stacks, zygote)
+    }
+
+    fn leave_for_later(&self) {
+        leavings::put_off();
+    }
+
+    fn tidy(&self) {
+        leavings::tidy();
     }
 
     fn diagnose(&self) -> BackendReport {

@@ -214,6 +214,8 @@ fn full(
     // Before the filter, which keeps the payload from doing the same.
     steps.push(Step::ForbidInspection);
     steps.push(Step::Filter(filter::compile(&calls::rules(options))));
+    // As late as possible: nothing of all this leads over it.
+    steps.push(Step::AwaitDetached);
 
     let namespaces = Namespaces {
         user: true,

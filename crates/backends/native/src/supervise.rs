@@ -21,6 +21,7 @@ use crate::denials::Denials;
 use crate::groups::Group;
 use crate::input::Input;
 use crate::launch::Raised;
+use crate::leavings;
 use crate::live::desk::{Counts, Desk, Wish};
 use crate::measure::{Measure, records};
 use crate::output::Pumps;
@@ -146,6 +147,9 @@ impl Warm {
         raised.clock.lap("parent: read the control group");
         // First of all that nothing of it lives on; then whether the watching itself went well.
         let reaped = end(&raised, || programs.ending());
+        if let Some(mounts) = raised.mounts.take() {
+            leavings::leave(mounts, raised.alone);
+        }
         raised.clock.lap("parent: end the namespaces");
         drop(terminal);
         raised.input.give_back();
@@ -363,6 +367,10 @@ impl Watch {
             {
                 self.denials.answer_next(listener.as_fd(), &mut self.programs)?;
             }
+            // Nobody is behind that filter any more, and nobody comes: to wait for it would be to turn round and round.
+            if ready.nobody_asks {
+                self.raised.listener = None;
+            }
             if ready.input {
                 self.raised.input.pump()?;
             }
@@ -515,14 +523,14 @@ impl Watch {
         let is_ready = |what: What| {
             sources.iter().zip(&list).any(|((source, _), polled)| *source == what && !polled.revents().is_empty())
         };
+        let asked = sources.iter().zip(&list).find(|((source, _), _)| *source == What::Refused);
+        let asked = asked.map(|(_, polled)| polled.revents());
         Ok(Ready {
             wire: is_ready(What::Wire),
             signal: is_ready(What::Signal),
             // A filter that nobody is behind any more only hangs up.
-            refused: sources
-                .iter()
-                .zip(&list)
-                .any(|((source, _), polled)| *source == What::Refused && polled.revents().contains(PollFlags::IN)),
+            refused: asked.is_some_and(|asked| asked.contains(PollFlags::IN)),
+            nobody_asks: asked.is_some_and(|asked| asked.contains(PollFlags::HUP) && !asked.contains(PollFlags::IN)),
             outside: is_ready(What::Outside),
             behind: is_ready(What::Behind),
             visitors: is_ready(What::Visitors),
@@ -637,6 +645,7 @@ struct Ready {
     wire: bool,
     signal: bool,
     refused: bool,
+    nobody_asks: bool,
     outside: bool,
     behind: bool,
     visitors: bool,
