@@ -110,7 +110,10 @@ fn over_layers(
             };
             record.is_over(&run.record().id);
             match enclose::in_the_fittest(backends, request, admitted, &run.stacks(), record) {
-                Ok(sandbox) => left((backends, workspaces), run, record, sandbox.supervise(), collecting),
+                Ok(sandbox) => {
+                    workspaces.watch().begins();
+                    left((backends, workspaces), run, record, sandbox.supervise(), collecting)
+                }
                 Err(outcome) => match run.abandon() {
                     Ok(()) => outcome,
                     Err(error) => not_set_up(error.into()),
