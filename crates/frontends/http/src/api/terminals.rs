@@ -37,6 +37,8 @@ const TAKES: Duration = Duration::from_secs(60);
 const PING: Duration = Duration::from_secs(15);
 /// A viewer that says nothing, not even that it is there, is not.
 const SILENCE: Duration = Duration::from_secs(60);
+/// For an answer to our good-bye.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// What is answered to those who name protocols.
 const PROTOCOL: &str = "belljar.terminal";
 
@@ -255,8 +257,10 @@ impl Viewer {
         drop(viewing);
         if let Left::Sent(code, reason) = left {
             let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-            // How that is taken is the other's business.
+            // How that is taken is the other's business. But it is waited for, a little: whoever finds the connection gone when it
+            // says good-bye may forget what it was told last.
             drop(timeout(TAKES, socket.send(close)).await);
+            drop(timeout(FAREWELL, async { while let Some(Ok(_)) = socket.recv().await {} }).await);
         }
         drop(held);
     }
