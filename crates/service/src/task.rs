@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::{
     Against, Check, EntryQuery, FileOperation, FilesNot, Given, KeptSandbox, NewSecret, Outcome, Ready, SecretSource,
@@ -21,6 +22,8 @@ use crate::wish::{Wish, is_within};
 const MOST_INPUT: u64 = 512 << 20;
 /// What a policy is called that is in a workspace.
 const POLICY: &str = "belljar.toml";
+/// Nothing was used as long ago as this.
+const NEVER: Duration = Duration::from_secs(u64::MAX / 1_000);
 /// Entries of the record at once.
 const MOST_ENTRIES: usize = 1_000;
 
@@ -294,8 +297,12 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             done(&stopped.map_err(trouble)?)
         }
         Task::Files { id, operation } => worked_on(service, &id, &operation)?,
-        Task::Sweep => {
+        Task::Sweep { layers } => {
             let removed = sweep(setting, service)?;
+            if layers {
+                // Nobody's: no sandbox that is kept is as old as that.
+                sandboxes.collect(NEVER, false).map_err(trouble)?;
+            }
             Answer::Done(json!({"removed": removed}))
         }
     })
