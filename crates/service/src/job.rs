@@ -229,7 +229,10 @@ pub enum Task {
         deed: ContextDeed,
     },
     /// Removes folders that no sandbox needs and nobody works in: what those leave who are ended.
-    Sweep,
+    /// `layers`: and what killed carriers left of sandboxes that nobody knows.
+    Sweep {
+        layers: bool,
+    },
     /// Whoever carries it out says `Said::Ready`, and stays as the sandbox's host until it is stopped.
     Open {
         id: String,

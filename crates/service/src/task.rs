@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::{
     Against, CellDone, CellNot, Check, EntryQuery, FileOperation, FilesNot, Given, KeptSandbox, NewSecret, Outcome,
@@ -22,6 +23,8 @@ use crate::wish::{Wish, is_within};
 const MOST_INPUT: u64 = 512 << 20;
 /// What a policy is called that is in a workspace.
 const POLICY: &str = "belljar.toml";
+/// Nothing was used as long ago as this.
+const NEVER: Duration = Duration::from_secs(u64::MAX / 1_000);
 /// Entries of the record at once.
 const MOST_ENTRIES: usize = 1_000;
 
@@ -328,8 +331,12 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             sandboxes.do_to_context(&kept.id, &context, deed).map_err(no_cell)?;
             Answer::Done(json!({"sandbox": kept.id, "context": context}))
         }
-        Task::Sweep => {
+        Task::Sweep { layers } => {
             let removed = sweep(setting, service)?;
+            if layers {
+                // Nobody's: no sandbox that is kept is as old as that.
+                sandboxes.collect(NEVER, false).map_err(trouble)?;
+            }
             Answer::Done(json!({"removed": removed}))
         }
     })

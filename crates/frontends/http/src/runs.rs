@@ -324,7 +324,7 @@ pub fn carry<T: Send + 'static>(app: &App, run: Arc<Run>, job: Job, piped: Piped
         drop(refill);
         if unanswered {
             // Whoever was ended in the midst of it may have left its folder; what stays of it all the same is swept with the next.
-            drop(app.pool.answer(&Job { task: Task::Sweep, ..job }).await);
+            drop(app.pool.answer(&Job { task: Task::Sweep { layers: false }, ..job }).await);
         }
     });
 }

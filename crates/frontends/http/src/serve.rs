@@ -207,7 +207,7 @@ async fn tidy_up(pool: &Pool, options: &Options, tokens: &Tokens) -> Result<(), 
         let confined = tenant != LOCAL;
         let state = confined.then(|| options.state.join("tenants").join(&tenant));
         let setting = Setting { state, work, confined, ..Setting::default() };
-        match pool.answer(&Job { setting, task: Task::Sweep }).await {
+        match pool.answer(&Job { setting, task: Task::Sweep { layers: true } }).await {
             Ok(service::Answer::Done(_)) => {}
             Ok(other) => say(&format!("belljar: cannot tidy up after `{tenant}`: {other:?}")),
             Err(error) => return Err(format!("cannot carry out a job: {error}")),
