@@ -84,6 +84,10 @@ impl House {
         self.lock().as_ref().map(Child::id)
     }
 
+    pub fn reap(&self) {
+        super::left::reap(self.pid());
+    }
+
     /// Whether there was one.
     pub fn signal_server(&self, signal: i32) -> bool {
         // SAFETY: takes two integers; our own child, not yet waited for.
@@ -106,6 +110,7 @@ impl House {
         let text = |error: std::io::Error| error.to_string();
         let until = Instant::now() + PATIENCE;
         loop {
+            self.reap();
             let page = self.get("/v1/sandboxes?limit=1000")?;
             let page: Value = serde_json::from_str(&page).map_err(|error| error.to_string())?;
             let items = page["items"].as_array().cloned().unwrap_or_default();
@@ -132,7 +137,7 @@ impl House {
     pub fn end(&mut self) -> Result<(), String> {
         self.signal_server(libc::SIGTERM);
         self.wait()?;
-        super::left::reap();
+        self.reap();
         Ok(())
     }
 
@@ -156,6 +161,7 @@ impl House {
         let until = Instant::now() + PATIENCE;
         let mut before = 0;
         while Instant::now() < until {
+            self.reap();
             let text = self.get("/v1/metrics")?;
             let number = |name: &str| {
                 let line = text.lines().find_map(|line| line.strip_prefix(name));

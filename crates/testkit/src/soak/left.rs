@@ -11,7 +11,7 @@ use super::house::{House, PATIENCE};
 pub fn of(house: &House) -> Vec<String> {
     let until = Instant::now() + PATIENCE;
     loop {
-        reap();
+        reap(None);
         let left = now(house);
         if left.is_empty() || Instant::now() > until {
             return left;
@@ -47,10 +47,20 @@ fn now(house: &House) -> Vec<String> {
     found
 }
 
-/// Those that have ended and wait for somebody to take notice, which is us.
-pub fn reap() {
-    use rustix::process::{WaitOptions, wait};
-    while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
+/// Those that have ended and wait for somebody to take notice, which is us: whoever waits for them to be gone waits for that. Not
+/// the server, whose end is waited for by its number.
+pub fn reap(server: Option<u32>) {
+    use rustix::process::{Pid, WaitOptions, waitpid};
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    for number in numbers() {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+        let ended = fields.next() == Some("Z") && fields.next().and_then(|parent| parent.parse().ok()) == Some(own);
+        if ended && u32::try_from(number).ok() != server {
+            // One that somebody else has waited for meanwhile is gone as well.
+            waitpid(Pid::from_raw(number), WaitOptions::NOHANG).ok();
+        }
+    }
 }
 
 /// Children of a process, and theirs.

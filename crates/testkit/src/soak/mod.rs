@@ -178,6 +178,7 @@ fn run(course: &Course<'_>, dice: &mut Dice, kill_after: Option<u64>) {
             }
             // The attack is the moment itself, so here a wait is not a wait for something.
             std::thread::sleep(Duration::from_micros(2_000 + dice.throw() % 60_000));
+            course.house.reap();
             if course.house.kill_a_guest(&mut dice) {
                 course.killed.fetch_add(1, Ordering::Relaxed);
             }
