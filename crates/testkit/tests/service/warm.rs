@@ -75,8 +75,9 @@ fn was_ready(result: &Value) -> bool {
 /// Without what is new with each: the folder's name.
 fn without_folder(result: &Value, stream: &str) -> String {
     let text = result[stream]["text"].as_str().unwrap_or_default();
-    let hex = |word: &str| word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    text.split('/').map(|part| if hex(part) { "FOLDER" } else { part }).collect::<Vec<_>>().join("/")
+    // Spelled without digits.
+    let name = |word: &str| word.len() == 32 && word.bytes().all(|byte| (b'a'..=b'p').contains(&byte));
+    text.split('/').map(|part| if name(part) { "FOLDER" } else { part }).collect::<Vec<_>>().join("/")
 }
 
 fn the_same(who: Who) -> Result<(), String> {
