@@ -4,11 +4,7 @@
 //! or limit is the caller's business.
 #![allow(unsafe_code)]
 
-#[cfg(any(test, target_env = "musl"))]
-pub mod allocator;
 mod assistant;
-#[cfg(all(any(test, target_env = "musl"), target_arch = "x86_64"))]
-pub mod bytes;
 pub mod capabilities;
 pub mod carried;
 pub mod clock;
