@@ -156,7 +156,7 @@ impl House {
             && rustix::process::pidfd_send_signal(&descriptor, rustix::process::Signal::KILL).is_ok()
     }
 
-    /// Waits until nothing runs and as much stands ready as ever.
+    /// Waits until nothing runs, and nothing is being made ready.
     pub fn rests(&self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         let mut before = 0;
@@ -168,7 +168,7 @@ impl House {
                 line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(u64::MAX)
             };
             let now = self.descriptors()?;
-            if number("belljar_service_runs ") == 0 && number("belljar_service_warm_ready ") >= 1 && now == before {
+            if number("belljar_service_runs ") == 0 && now == before {
                 return Ok(());
             }
             before = now;
