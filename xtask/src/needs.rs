@@ -78,6 +78,9 @@ const NEEDS: &[Need] = &[
         &["docker.io", "busybox-static"],
         || testkit::engine::installed().is_none(),
     ),
+    package("debootstrap", "the test of an image that is made by it", &["debootstrap"], || {
+        Path::new("/usr/sbin/debootstrap").exists()
+    }),
     package("Podman", "the test of containers with it", &["podman", "crun", "catatonit"], || {
         // Others than root could not start it; what is installed is all that this is about.
         has("podman") && has("crun") && Path::new("/usr/libexec/podman/catatonit").exists()
