@@ -183,7 +183,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let crowd = Crowd::new(3);
-            let mut come = async || crowd.welcome(crowd.place().await.expect("a place"));
+            let come = async || crowd.welcome(crowd.place().await.expect("a place"));
             let (first, second, third) = (come().await, come().await, come().await);
             let answering = Answering::new(first.clone());
             let leaves = tokio::spawn(async move {

@@ -98,7 +98,7 @@ impl Stage {
     fn port(&self) -> Result<u16, String> {
         match self.server.address {
             Address::Port(port) => Ok(port),
-            Address::Socket(_) => Err("it is on loopback".to_owned()),
+            Address::Sealed(_) | Address::Socket(_) => Err("it is on loopback".to_owned()),
         }
     }
 

@@ -37,7 +37,7 @@ pub fn why_not() -> Option<String> {
 fn port(server: &Server) -> Result<u16, String> {
     match server.address {
         Address::Port(port) => Ok(port),
-        Address::Socket(_) => Err("it is on loopback".to_owned()),
+        Address::Sealed(_) | Address::Socket(_) => Err("it is on loopback".to_owned()),
     }
 }
 
