@@ -14,6 +14,7 @@
 mod asked;
 mod outline;
 mod read;
+mod room;
 mod rules;
 mod vocabulary;
 
@@ -34,10 +35,12 @@ impl RuleLanguage for Cedar {
     }
 
     fn read(&self, files: &[RuleText<'_>]) -> Result<Box<dyn ForeignRules>, BadRules> {
+        room::make();
         Ok(Box::new(read::read(files, Check::All)?))
     }
 
     fn read_again(&self, files: &[RuleText<'_>]) -> Result<Box<dyn ForeignRules>, BadRules> {
+        room::make();
         Ok(Box::new(read::read(files, Check::NotAgainstSchema)?))
     }
 
