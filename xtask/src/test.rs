@@ -66,15 +66,14 @@ fn tests(steps: &mut Steps) {
     if let Some(copy) = &copy {
         println!("\n{TEST_USER} can't reach the build: testing a copy, {}", copy.display());
     }
-    let target = release::own();
     let parts = [
-        ("tests", &["--workspace", "--exclude", release::WORKER, "--no-fail-fast"][..]),
-        ("tests of the worker for modules", &["--package", release::WORKER][..]),
+        ("tests", release::own(), &["--workspace", "--exclude", release::WORKER, "--no-fail-fast"][..]),
+        ("tests of the worker for modules", release::usual(), &["--package", release::WORKER][..]),
     ];
-    for (heading, which) in parts {
+    for (heading, target, which) in parts {
         let mut command = cargo();
         command.args(["nextest", "run", "--release", "--target", &target]).args(which);
-        copy.iter().for_each(|copy| drop(command.env("BELLJAR", copy)));
+        command.envs(copy.iter().map(|copy| ("BELLJAR", copy)));
         let (mut passed, mut failed) = (0, 0);
         let held = steps.run_and_see(heading, &mut command, |line| {
             if let Some(counts) = counts(line) {

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::files::{self, BadFiles};
 use crate::job::{Answer, Asked, Files, Job, Setting, Task};
-use crate::traffic;
 use crate::recorded;
 use crate::templates::{self, BadTemplate};
+use crate::traffic;
 use crate::wish::{Wish, is_within};
 
 /// Of what is written to files with one job; the engine has smaller limits for each kind.

@@ -1,7 +1,7 @@
 //! Descriptors whose closing takes the kernel long: those of namespaces, whose last one takes all mounts apart.
 
 use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::assistant::Assistant;
 use crate::process::Alone;
@@ -19,7 +19,7 @@ pub fn begin(alone: Alone, descriptor: OwnedFd) -> io::Result<Closing> {
     };
     let begun = Assistant::begin(alone, number, close)?;
     // Not closed here as well: the number may be somebody else's by now.
-    let _: RawFd = descriptor.into_raw_fd();
+    std::mem::forget(descriptor);
     Ok(Closing(begun))
 }
 

@@ -182,12 +182,15 @@ fn closed(id: &str) -> Trouble {
 struct Heard {
     fresh: bool,
     number: u64,
-    results: Vec<(u32, bool, Vec<(PartKind, Vec<u8>)>)>,
+    results: Vec<HeardResult>,
     error: Option<CellError>,
     interrupted: bool,
     left_out: u64,
     lost: Option<String>,
 }
+
+/// The number that the kernel gave it, whether it is the value of the cell, and the ways to show it.
+type HeardResult = (u32, bool, Vec<(PartKind, Vec<u8>)>);
 
 /// How much there can be of it is held by whoever reads it.
 struct Hearing(Rc<RefCell<Heard>>);

@@ -17,6 +17,8 @@ use crate::runs;
 const MOST_KINDS: usize = 16;
 /// A kind that nobody asks for is given up after this.
 const FORGOTTEN: Duration = Duration::from_secs(120);
+/// How long is waited before each try to make one: on a host that is very busy the first may take too long.
+const TRIES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(8)];
 /// Modules that take long to load: code that names one gets an interpreter that has them.
 const HEAVY: [&str; 3] = ["numpy", "pandas", "matplotlib"];
 const PLAIN: &str = "python";
@@ -158,14 +160,17 @@ impl Warm {
         for _ in 0..missing {
             let (warm, kind, pool, mut job) = (self.clone(), kind.clone(), pool.clone(), job.clone());
             tokio::spawn(async move {
-                let folder = runs::new_id();
-                let made = match (&mut job.task, folder) {
-                    (Task::MakeReady { folder, .. }, Ok(new)) => {
+                let mut made = None;
+                for pause in TRIES {
+                    tokio::time::sleep(pause).await;
+                    if let (Task::MakeReady { folder, .. }, Ok(new)) = (&mut job.task, runs::new_id()) {
                         *folder = new;
-                        pool.make_ready(&job).await.ok().and_then(Result::ok)
+                        made = pool.make_ready(&job).await.ok().and_then(Result::ok);
                     }
-                    _ => None,
-                };
+                    if made.is_some() {
+                        break;
+                    }
+                }
                 let mut shelves = warm.lock();
                 let Some(shelf) = shelves.get_mut(&kind) else { return };
                 shelf.coming = shelf.coming.saturating_sub(1);

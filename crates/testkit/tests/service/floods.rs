@@ -54,11 +54,13 @@ fn connections(who: Who) -> Result<(), String> {
     while all.len() < most {
         let mut stream = told(TcpStream::connect(("127.0.0.1", port)))?;
         // Some say nothing, some begin and go no further.
-        if all.len() % 2 == 0 && stream.write_all(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").is_ok() {
+        if all.len().is_multiple_of(2)
+            && stream.write_all(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").is_ok()
+        {
             began += 1;
         }
         all.push(stream);
-        if all.len() % (most / 10) == 0 {
+        if all.len().is_multiple_of(most / 10) {
             server.get("/v1/sandboxes")?.expect(200)?;
             during = during.max(memory(server.pid())?);
         }

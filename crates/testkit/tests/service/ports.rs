@@ -383,7 +383,7 @@ fn ends(who: Who) -> Result<(), String> {
         b"",
     )?)?;
     answer.expect(401)?;
-    server.get(&format!("/v1/sandboxes/served/ports"))?.expect(200)?;
+    server.get("/v1/sandboxes/served/ports")?.expect(200)?;
     stage.visit("GET", "/", &[], b"")?.expect(200)?;
     server.as_(&server.token, "DELETE", &format!("/v1/sandboxes/served/ports/{PORT}"), None, &[])?.expect(200)?;
     stage.visit("GET", "/", &[], b"")?.expect(404)?;

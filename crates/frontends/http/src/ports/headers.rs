@@ -117,8 +117,7 @@ pub fn cookie_of_ours(headers: &HeaderMap) -> Option<&str> {
 pub fn outwards(headers: &mut HeaderMap, websocket: bool) {
     remove_of_connection(headers);
     remove(headers, &BEYOND);
-    let set: Vec<HeaderValue> =
-        headers.get_all(header::SET_COOKIE).iter().filter_map(|value| own_cookie(value)).collect();
+    let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().filter_map(own_cookie).collect();
     headers.remove(header::SET_COOKIE);
     for value in set {
         headers.append(header::SET_COOKIE, value);
@@ -182,7 +181,7 @@ mod tests {
         assert_eq!(seen["cookie"], "a=1; b=2");
         assert_eq!(
             (&seen["host"], &seen["origin"]),
-            (&"localhost:8080".parse().unwrap(), &"http://localhost:8080".parse().unwrap())
+            (&"localhost:8080".parse().expect("a value"), &"http://localhost:8080".parse().expect("a value"))
         );
         assert_eq!(seen["x-forwarded-host"], "a.localhost:7070");
     }
@@ -195,10 +194,13 @@ mod tests {
             ("x-own", "1"),
             ("cookie", "s=x"),
         ]);
-        assert_eq!((&seen["authorization"], &seen["x-own"]), (&"Basic dTpw".parse().unwrap(), &"1".parse().unwrap()));
+        assert_eq!(
+            (&seen["authorization"], &seen["x-own"]),
+            (&"Basic dTpw".parse().expect("a value"), &"1".parse().expect("a value"))
+        );
         assert_eq!(
             (&seen["origin"], &seen["cookie"]),
-            (&"http://other.example".parse().unwrap(), &"s=x".parse().unwrap())
+            (&"http://other.example".parse().expect("a value"), &"s=x".parse().expect("a value"))
         );
     }
 
@@ -222,7 +224,7 @@ mod tests {
             gone_in(&[("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket"), ("sec-websocket-key", "k")]);
         assert_eq!(
             (&seen["connection"], &seen["upgrade"]),
-            (&"Upgrade".parse().unwrap(), &"websocket".parse().unwrap())
+            (&"Upgrade".parse().expect("a value"), &"websocket".parse().expect("a value"))
         );
         for other in [
             &[("upgrade", "websocket")][..],
