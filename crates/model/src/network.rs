@@ -76,10 +76,10 @@ impl HostName {
         };
         // Resolvers take `127.1`, `0x7f.1` and `2130706433` for addresses; no name ends like that.
         let last = text.rsplit('.').next().unwrap_or_default();
-        let number = last.bytes().all(|byte| byte.is_ascii_digit())
-            || (last.len() > 1
-                && last[..2].eq_ignore_ascii_case("0x")
-                && last[2..].bytes().all(|b| b.is_ascii_hexdigit()));
+        let number = match last.as_bytes() {
+            [b'0', b'x' | b'X', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
+            digits => digits.iter().all(u8::is_ascii_digit),
+        };
         let sound = !text.is_empty() && text.len() <= 253 && text.split('.').all(label) && !number;
         sound.then(|| HostName(text.to_ascii_lowercase()))
     }
@@ -358,7 +358,8 @@ mod tests {
         assert_eq!(read("_dmarc.a-b.example"), Some("_dmarc.a-b.example".to_owned()));
         for bad in [
             "", ".", "a..b", "-a.org", "a-.org", "a.org..", "127.1", "127.0.0.1", "0x7f.1", "0x7f000001", "2130706433",
-            "1.2.3.4.", "::1", "[::1]", "a b", "a\0.org", "a%2e.org", "user@a.org", "a.org:80", "ä.org", "a/b", "a\n",
+            "1.2.3.4.", "::1", "[::1]", "a b", "a\0.org", "a%2e.org", "user@a.org", "a.org:80", "ä.org", "a.€",
+            "\u{bbde7}", "a/b", "a\n",
         ] {
             assert_eq!(read(bad), None, "{bad:?}");
         }
