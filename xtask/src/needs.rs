@@ -20,8 +20,8 @@ const EXPORT_READERS: &[&str] = &[
     "py-ocsf-models==0.10.0", "pydantic-extra-types==2.11.1", "syslog-rfc5424-parser==0.3.2",
 ];
 const NETWORK_CLIENTS: &[&str] = &[
-    "aiohttp==3.14.5", "asyncssh==2.24.1", "grpcio==1.85.1", "h2==4.4.1", "httpx==0.28.1", "requests==2.34.2", "uv==0.13.8",
-    "websockets==17.4",
+    "aiohttp==3.14.5", "asyncssh==2.24.1", "grpcio==1.85.1", "h2==4.4.1", "httpx==0.28.1", "requests==2.34.2",
+    "uv==0.13.8", "websockets==17.4",
 ];
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const MITMPROXY: &str = "mitmproxy==11.0.2";
@@ -327,8 +327,10 @@ fn has_export_readers() -> bool {
 
 fn has_network_clients() -> bool {
     let python = peers_folder().join("clients/bin/python3");
-    place::said(Command::new(python).args(["-c", "import aiohttp, asyncssh, grpc, h2, httpx, requests, uv, websockets"]))
-        .is_some()
+    place::said(
+        Command::new(python).args(["-c", "import aiohttp, asyncssh, grpc, h2, httpx, requests, uv, websockets"]),
+    )
+    .is_some()
 }
 
 fn virtual_environment(name: &str, packages: &[&str]) -> Result<(), String> {
