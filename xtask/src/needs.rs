@@ -125,7 +125,7 @@ const NEEDS: &[Need] = &[
         "numpy, pandas and pytest",
         "the tests of Python's tool-chain",
         Importance::Welcome,
-        || place::runs(&peers_folder().join("python/bin/pytest")),
+        || place::runs(&peers_folder().join("python/bin/pytest")) && has_plotters(),
         || virtual_environment("python", FOR_PYTHON_TESTS),
     ),
     made(
@@ -323,6 +323,11 @@ fn has_export_readers() -> bool {
     let python = peers_folder().join("exports/bin/python3");
     let all = "import cloudevents, ocsf.events.application.api, opentelemetry.proto, prometheus_client, py_ocsf_models, syslog_rfc5424_parser";
     place::said(Command::new(python).args(["-c", all])).is_some()
+}
+
+fn has_plotters() -> bool {
+    let python = peers_folder().join("python/bin/python3");
+    place::said(Command::new(python).args(["-c", "import matplotlib, plotly"])).is_some()
 }
 
 fn has_network_clients() -> bool {
