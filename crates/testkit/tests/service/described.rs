@@ -26,6 +26,8 @@ pub fn check(who: Who) -> Result<(), String> {
     let mut command = Command::new(program());
     command.args(["run", &format!("http://127.0.0.1:{port}/v1/openapi.json")]);
     command.args(["-H", &format!("Authorization: Bearer {token}"), "--max-examples", "10", "--seed", "1"]);
+    // On a busy host an answer may take longer than the ten seconds that it waits by itself.
+    command.args(["--request-timeout", "90"]);
     command.args(["--phases", "examples,coverage,fuzzing", "--exclude-path-regex", "stream|events|watch"]);
     let checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
     let output = told(command.args(["--checks", checks]).current_dir(&server.desk.home).output())?;
