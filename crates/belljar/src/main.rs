@@ -6,10 +6,9 @@ use std::process::ExitCode;
 
 use engine::Engine;
 
-/// musl's own gives every few pages back to the kernel and asks for them again: a tenth of all calls of a start.
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator::new();
 
 fn main() -> ExitCode {
     // Inside gVisor, where this same program is the first process.

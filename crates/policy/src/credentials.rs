@@ -1,5 +1,7 @@
 //! Where people keep what must not leak. None of it is ever visible inside, whatever is granted around it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use model::paths::is_within;
@@ -60,19 +62,62 @@ pub const LOOSE: &[&str] = &[".env", ".env.local", ".env.production", ".envrc"];
 
 /// The store that `path` is or is inside of.
 pub(crate) fn around(path: &Path, homes: &[PathBuf], linked: &[PathBuf]) -> Option<PathBuf> {
-    all(homes, linked).find(|store| is_within(path, store))
+    // Asked for every place of every grant, and nearly always in vain: no path is put together before it fits.
+    let in_home = |home: &PathBuf| {
+        let rest = inside(path, home)?;
+        STORES.iter().find(|store| is_within(rest, store)).map(|store| home.join(store))
+    };
+    let of_the_system = || SYSTEM_STORES.iter().find(|store| is_within(path, store)).map(PathBuf::from);
+    let of_links = || linked.iter().find(|store| is_within(path, store)).cloned();
+    homes.iter().find_map(in_home).or_else(of_the_system).or_else(of_links)
 }
 
 /// A store whose place is below `path`, whether it exists or not: it could be made at any time.
 pub fn below(path: &Path, homes: &[PathBuf], linked: &[PathBuf]) -> Option<PathBuf> {
-    // Most places are nowhere near one.
-    let near = homes.iter().any(|home| is_within(home, path) || is_within(path, home));
     let of_the_system = || SYSTEM_STORES.iter().find(|store| is_within(store, path)).map(PathBuf::from);
-    let of_homes = || all(homes, linked).find(|store| is_within(store, path));
-    of_the_system().or_else(|| if near || !linked.is_empty() { of_homes() } else { None })
+    let in_home = |home: &PathBuf| {
+        if is_within(home, path) {
+            return STORES.first().map(|store| home.join(store));
+        }
+        let rest = inside(path, home)?;
+        STORES.iter().find(|store| is_within(store, rest)).map(|store| home.join(store))
+    };
+    let of_links = || linked.iter().find(|store| is_within(store, path)).cloned();
+    of_the_system().or_else(|| homes.iter().find_map(in_home)).or_else(of_links)
 }
 
-fn all<'a>(homes: &'a [PathBuf], linked: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
-    let in_homes = homes.iter().flat_map(|home| STORES.iter().map(move |store| home.join(store)));
-    in_homes.chain(SYSTEM_STORES.iter().map(PathBuf::from)).chain(linked.iter().cloned())
+/// What is left of a path below a home, without a slash in front.
+fn inside<'a>(path: &'a Path, home: &Path) -> Option<&'a Path> {
+    let bytes = path.as_os_str().as_bytes();
+    let home = home.as_os_str().as_bytes();
+    let rest = bytes.strip_prefix(home.strip_suffix(b"/").unwrap_or(home))?.strip_prefix(b"/")?;
+    Some(Path::new(OsStr::from_bytes(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_without_making_paths_is_what_all_of_them_would_be() {
+        let homes = ["/home/ann", "/root"].map(PathBuf::from);
+        let linked = ["/srv/keys"].map(PathBuf::from);
+        let all = || {
+            let in_homes = homes.iter().flat_map(|home| STORES.iter().map(move |store| home.join(store)));
+            in_homes.chain(SYSTEM_STORES.iter().map(PathBuf::from)).chain(linked.iter().cloned())
+        };
+        let mut paths: Vec<PathBuf> =
+            ["/", "/home", "/home/ann", "/home/anna", "/home/ann/work", "/usr", "/etc", "/srv", "/srv/keys/a"]
+                .map(PathBuf::from)
+                .into();
+        paths.extend(["/home/ann/.ss", "/home/ann/.sshd", "/home/ann/.config", "/root/.cargo"].map(PathBuf::from));
+        paths.extend(all());
+        paths.extend(all().map(|store| store.join("inside")));
+        for path in &paths {
+            assert_eq!(around(path, &homes, &linked), all().find(|store| is_within(path, store)), "around {path:?}");
+            let found = below(path, &homes, &linked);
+            assert_eq!(found.is_some(), all().any(|store| is_within(store, path)), "below {path:?}: {found:?}");
+            assert!(found.is_none_or(|store| all().any(|known| known == store) && is_within(store, path)));
+        }
+    }
 }

@@ -4,6 +4,8 @@
 //! or limit is the caller's business.
 #![allow(unsafe_code)]
 
+#[cfg(any(target_env = "musl", test))]
+pub mod allocator;
 mod assistant;
 pub mod capabilities;
 pub mod carried;

@@ -11,7 +11,7 @@ use model::{Service, Watch};
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator::new();
 
 fn main() -> ExitCode {
     // Inside gVisor, where this same program is the first process.

@@ -1,0 +1,99 @@
+//! Memory for the released programs, against musl.
+//!
+//! musl's own allocator gives every few pages back to the kernel and asks for them again: a tenth of all calls of a start. This
+//! is `dlmalloc` behind the standard library's mutex, which is an atomic exchange where nobody else wants it, and never allocates
+//! on Linux. `dlmalloc`'s own way to be global takes musl's mutex instead, which took a tenth of our own time in a start.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::sync::{Mutex, PoisonError};
+
+use dlmalloc::Dlmalloc;
+
+pub struct Allocator {
+    heap: Mutex<Heap>,
+}
+
+struct Heap(Dlmalloc);
+
+// SAFETY: its pointers are to memory of the whole process, which no thread owns more than another.
+unsafe impl Send for Heap {}
+
+impl Allocator {
+    #[expect(clippy::new_without_default, reason = "there is one, and it is a static")]
+    pub const fn new() -> Allocator {
+        Allocator { heap: Mutex::new(Heap(Dlmalloc::new())) }
+    }
+
+    /// `work` calls nothing that allocates.
+    #[inline]
+    fn locked<T>(&self, work: impl FnOnce(&mut Dlmalloc) -> T) -> T {
+        work(&mut self.heap.lock().unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
+
+// SAFETY: `dlmalloc` keeps what is asked of an allocator, each call is made with the layout that the block has, and none unwinds.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of `malloc`.
+        self.locked(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        self.locked(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above; the block is one of ours.
+        self.locked(|heap| unsafe { heap.free(block, layout.size(), layout.align()) });
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        self.locked(|heap| unsafe { heap.realloc(block, layout.size(), layout.align(), size) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static HEAP: Allocator = Allocator::new();
+
+    /// Many threads at once: whatever one writes to its blocks is there until it gives them back.
+    #[test]
+    fn blocks_belong_to_whoever_asked_for_them() {
+        let work = |mark: u8| {
+            let mut blocks: Vec<(*mut u8, Layout)> = Vec::new();
+            for round in 0..20_000_usize {
+                let size = 1 + (round * 37 + usize::from(mark) * 11) % 3_000;
+                let layout = Layout::from_size_align(size, 1 << (round % 6)).expect("a layout");
+                // SAFETY: a block is written within its size, and given back once with its own layout.
+                unsafe {
+                    let block = if round % 3 == 0 { HEAP.alloc_zeroed(layout) } else { HEAP.alloc(layout) };
+                    assert!(!block.is_null() && block.align_offset(layout.align()) == 0);
+                    block.write_bytes(mark, size);
+                    blocks.push((block, layout));
+                    if round % 5 == 0
+                        && let Some((block, layout)) = blocks.pop()
+                    {
+                        let larger = Layout::from_size_align(layout.size() * 2, layout.align()).expect("a layout");
+                        let block = HEAP.realloc(block, layout, larger.size());
+                        block.add(layout.size()).write_bytes(mark, layout.size());
+                        blocks.push((block, larger));
+                    }
+                    if blocks.len() > 200 {
+                        let (block, layout) = blocks.swap_remove(round % 200);
+                        assert!((0..layout.size()).all(|at| block.add(at).read() == mark));
+                        HEAP.dealloc(block, layout);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| (1..=4).for_each(|mark| drop(scope.spawn(move || work(mark)))));
+    }
+}
