@@ -7,6 +7,7 @@ mod needs;
 mod place;
 mod release;
 mod soak;
+mod start_up;
 mod steps;
 mod structure;
 mod test;
@@ -21,6 +22,8 @@ cargo xtask TASK
                        the escape suite, the matrix in THREATS.md, a short benchmark.
                        As root it installs what is missing and says so; otherwise it says what it skips and why.
   release              build the binary as it is released, static and for any Linux, and say where it is
+  start-up             step through starts of the released binary, as root and as a user, and write down which functions they run, in
+                       order, so that the linker puts these side by side (crates/belljar/start_up.ld); a minute (as root)
   interpreters         build JavaScript and Python as WebAssembly modules from pinned sources, with Debian's clang, and
                        install them beside belljar for `--backend wasm`; some minutes, once
       FOLDER           where belljar is installed, if it is not the builds here
@@ -95,6 +98,7 @@ fn task(words: &[&str]) -> Result<(), String> {
             Ok(())
         }
         ["release"] => release::build(),
+        ["start-up"] => start_up::write(),
         ["test"] => test::test(),
         ["interpreters"] => interpreters::install(None),
         ["interpreters", folder] => interpreters::install(Some(folder)),

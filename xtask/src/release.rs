@@ -4,7 +4,7 @@
 //! Built against musl: glibc asks the processor some forty questions at every start, and each is a trip to the
 //! hypervisor where there is one: a twentieth of a whole sandbox.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{needs, place, steps};
@@ -25,6 +25,17 @@ pub fn build() -> Result<(), String> {
         println!("{} ({:.1} MiB)", built.display(), size as f64 / f64::from(1 << 20));
     }
     Ok(())
+}
+
+/// The binary with the names of its functions, and the linker's map of them.
+pub fn with_symbols(map: &Path) -> Result<PathBuf, String> {
+    let target = released();
+    install(&target)?;
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(place::tree()).args(["rustc", "--release", "--target", &target]);
+    cargo.args(["--package", "belljar", "--bin", "belljar", "--", "-C", "strip=none", "-C"]);
+    steps::run(cargo.arg(format!("link-arg=-Wl,-Map={}", map.display())))?;
+    Ok(folder(&target).join("belljar"))
 }
 
 /// Does a task again in a process for which the binary under test is the released one, and which is itself built like it,

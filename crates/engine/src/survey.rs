@@ -546,7 +546,7 @@ impl Toolchains<'_> {
 
     /// Never a home, nor what holds one, nor what a sandbox has of its own.
     fn is_fit(&self, path: &Path) -> bool {
-        let private = PRIVATE.iter().chain(&["/tmp", "/run", "/etc", "/var"]).any(|root| path == Path::new(root));
+        let private = PRIVATE.iter().chain(&["/tmp", "/run", "/etc", "/var"]).any(|root| path.as_os_str() == *root);
         path.components().count() > 1
             && !private
             && !self.homes.iter().any(|home| is_within(home, path))

@@ -415,11 +415,11 @@ fn places(facts: &Facts, gift: &Gift) -> Vec<Place> {
     });
     let mut places: Vec<Place> = facts.policy_files.iter().filter(is_writable).cloned().collect();
     places.extend(
-        facts.asked.iter().filter(|place| !facts.policy_files.iter().any(|file| file.path == place.path)).cloned(),
+        facts.asked.iter().filter(|place| !facts.policy_files.iter().any(|file| is_same(file, place))).cloned(),
     );
     let rest = gift.places.iter().chain(&facts.workspaces).chain(toolchains).chain(&facts.system);
     for place in rest {
-        if !places.iter().any(|known| known.path == place.path) {
+        if !places.iter().any(|known| is_same(known, place)) {
             places.push(place.clone());
         }
     }
@@ -433,6 +433,11 @@ fn places(facts: &Facts, gift: &Gift) -> Vec<Place> {
         }
     }
     kept
+}
+
+/// By letter: all of them are whole, and to take paths apart takes a hundred times as long.
+fn is_same(one: &Place, other: &Place) -> bool {
+    one.path.as_os_str() == other.path.as_os_str()
 }
 
 fn check_directory(facts: &Facts, places: &[Place]) -> Result<(), Refusal> {
