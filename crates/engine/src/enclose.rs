@@ -78,7 +78,9 @@ pub fn in_the_fittest(
     let grant = &admitted.grant;
     let (choice, image) = chosen(backends, request, grant, record)?;
     let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
+    // Written while the sandbox is raised: whoever raises it waits anyway.
     let inner = choice.backend.open(grant, stacks, streams, request.trace).map_err(Outcome::NotSetUp)?;
+    record.was_told_of_the_opening()?;
     Ok(Box::new(Chosen { inner, because: choice.because, image }))
 }
 
@@ -104,7 +106,7 @@ pub fn in_a_blank(
     blank: Box<dyn Blank>,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let (_, image) = chosen(backends, request, grant, record)?;
+    let (_, image) = recorded(backends, request, grant, record)?;
     let streams = record.digested(Streams { witness: Some(record.witness()), ..admitted.streams(record)? });
     let inner = blank.begin(grant, streams).map_err(Outcome::NotSetUp)?;
     Ok(Box::new(Chosen { inner, because: "it stood ready".to_owned(), image }))
@@ -120,7 +122,7 @@ pub fn to_stay(
     visitors: OwnedFd,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let (choice, image) = chosen(backends, request, grant, record)?;
+    let (choice, image) = recorded(backends, request, grant, record)?;
     let streams = Streams { witness: Some(record.witness()), ..admitted.streams(record)? };
     let inner = choice.backend.host(grant, stacks, streams, visitors).map_err(Outcome::NotSetUp)?;
     Ok(Box::new(Chosen { inner, because: choice.because, image }))
@@ -135,7 +137,7 @@ pub fn visiting(
     host: OwnedFd,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let (choice, image) = chosen(backends, request, grant, record)?;
+    let (choice, image) = recorded(backends, request, grant, record)?;
     let streams = record.digested(admitted.streams_inside());
     let inner = choice.backend.visit(grant, streams, host).map_err(Outcome::NotSetUp)?;
     Ok(Box::new(Chosen { inner, because: "the sandbox is open".to_owned(), image }))
@@ -151,7 +153,7 @@ pub fn to_run_a_cell(
     host: OwnedFd,
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let (choice, image) = chosen(backends, request, grant, record)?;
+    let (choice, image) = recorded(backends, request, grant, record)?;
     let streams = record.digested(admitted.streams_inside());
     let inner = choice.backend.run_cell(grant, streams, work, host).map_err(Outcome::NotSetUp)?;
     Ok(Box::new(Chosen { inner, because: "the sandbox is open".to_owned(), image }))
@@ -167,12 +169,24 @@ pub fn to_work_on_files(
     (streams, work, host): (Streams, FileWork, Option<OwnedFd>),
 ) -> Result<Box<dyn Sandbox>, Outcome> {
     let grant = &admitted.grant;
-    let (choice, image) = chosen(backends, request, grant, record)?;
+    let (choice, image) = recorded(backends, request, grant, record)?;
     let inner = choice.backend.work_on_files(grant, stacks, streams, work, host).map_err(Outcome::NotSetUp)?;
     Ok(Box::new(Chosen { inner, because: choice.because, image }))
 }
 
-/// Which one, with every wall as well held as the grant demands, and on the record before it is opened.
+/// The same, on the record before it is opened.
+fn recorded<'a>(
+    backends: &'a [Box<dyn Backend>],
+    request: &Request,
+    grant: &Grant,
+    record: &Record<'_>,
+) -> Result<(Choice<'a>, Option<ImageUsed>), Outcome> {
+    let chosen = chosen(backends, request, grant, record)?;
+    record.write_opening()?;
+    Ok(chosen)
+}
+
+/// Which one, with every wall as well held as the grant demands. That is said, and has yet to be written.
 fn chosen<'a>(
     backends: &'a [Box<dyn Backend>],
     request: &Request,
@@ -184,7 +198,7 @@ fn chosen<'a>(
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);
     let image = choice.backend.image(grant);
-    record.opening(&choice, &enforcement, image.as_ref(), direct)?;
+    record.opening(&choice, &enforcement, image.as_ref(), direct);
     Ok((choice, image))
 }
 

@@ -27,6 +27,8 @@ pub struct Rail {
     telling: RefCell<Telling>,
     /// Said, and not written yet.
     drafts: RefCell<Vec<(Draft, Value)>>,
+    /// A sandbox is about to be opened, and what was said so far must be written like this before anything runs in it.
+    opening: Cell<Option<Durable>>,
     /// Where the chain was when we wrote last; then the end is written too, even on a full disk.
     written: RefCell<Option<Appended>>,
     /// What writing took.
@@ -45,6 +47,7 @@ impl Rail {
             principal: RefCell::new(principal),
             telling: RefCell::new(Telling::of_the_process()),
             drafts: RefCell::default(),
+            opening: Cell::default(),
             written: RefCell::default(),
             took: Cell::default(),
             untold: Cell::default(),
@@ -106,6 +109,19 @@ impl Rail {
         Ok(told.and_then(Result::err).map(|error| format!("{error}; {}", error.fix())))
     }
 
+    /// What was said so far is written before anything runs in the sandbox that is about to be opened: see `write_opening`.
+    pub fn opens(&self, durable: Durable) {
+        self.opening.set(Some(durable));
+    }
+
+    pub fn is_unwritten(&self) -> bool {
+        self.opening.get().is_some()
+    }
+
+    pub fn write_opening(&self) -> Result<Option<String>, Outcome> {
+        self.opening.take().map_or(Ok(None), |durable| self.write(durable))
+    }
+
     /// Word by word, so that what is said stays what it is around them.
     pub fn without_secrets(&self, data: &mut Value) {
         match data {
@@ -162,6 +178,10 @@ struct Watching {
 }
 
 impl Witness for Watching {
+    fn raising(&mut self) -> Result<(), Trouble> {
+        self.rail.write_opening().map(drop).map_err(crate::policies::trouble)
+    }
+
     fn armed(&mut self, proven: &[Wall]) {
         // It is open, and we fork no other one.
         if let Ok(ledger) = &self.rail.ledger {

@@ -237,14 +237,8 @@ impl Record<'_> {
         self.sandbox.replace(Some(sandbox.to_owned()));
     }
 
-    /// Everything that was said so far is in the record before a sandbox is opened.
-    pub fn opening(
-        &self,
-        choice: &Choice<'_>,
-        enforcement: &Enforcement,
-        image: Option<&ImageUsed>,
-        direct: bool,
-    ) -> Result<(), Outcome> {
+    /// A sandbox is about to be opened. Everything that was said so far is in the record before anything runs in it.
+    pub fn opening(&self, choice: &Choice<'_>, enforcement: &Enforcement, image: Option<&ImageUsed>, direct: bool) {
         let walls: serde_json::Map<String, Value> = enforcement
             .walls
             .iter()
@@ -268,7 +262,23 @@ impl Record<'_> {
         }
         self.rail.say("sandbox.opening", false, data);
         // What is written to real files can't be undone: the record of it outlives the machine.
-        self.write(Durable { on_disk: direct, ..Durable::default() })
+        self.rail.opens(Durable { on_disk: direct, ..Durable::default() });
+    }
+
+    /// At once, where nobody has time for it later.
+    pub fn write_opening(&self) -> Result<(), Outcome> {
+        if let Some(warning) = self.rail.write_opening()? {
+            self.watch.warn(&warning);
+        }
+        Ok(())
+    }
+
+    /// Whoever raised the sandbox has said so in time.
+    pub fn was_told_of_the_opening(&self) -> Result<(), Outcome> {
+        match self.rail.is_unwritten() {
+            false => Ok(()),
+            true => Err(usage("a sandbox was opened without its record".to_owned(), "please report this")),
+        }
     }
 
     /// What came of it. The outcome says so if that could not be written.

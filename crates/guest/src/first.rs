@@ -478,13 +478,14 @@ impl<'a> State<'a> {
     fn bind(&mut self, source: &Source, target: &Way, attributes: Attributes) -> io::Result<()> {
         match source {
             Source::Path(path) => {
-                let tree = match &mut self.copies {
+                let copied = match &mut self.copies {
                     Some((copies, next)) if *next < copies.count() => {
                         *next += 1;
                         copies.take(*next - 1)?
                     }
-                    _ => path.copy()?,
+                    _ => None,
                 };
+                let tree = copied.map_or_else(|| path.copy(), Ok)?;
                 mounts::confine(tree.as_fd(), attributes)?;
                 self.attach(tree.as_fd(), target)?;
                 self.keep(tree);

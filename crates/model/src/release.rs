@@ -20,6 +20,9 @@ pub trait Outlet {
 
 /// Whoever writes down what happens in a sandbox while it runs. What can't be written down ends the run.
 pub trait Witness {
+    /// A sandbox is being raised. Whoever raises it says so while there is time, and before anything of the payload may run: what
+    /// was wanted and judged is in the record after this, or nothing of it happens.
+    fn raising(&mut self) -> Result<(), Trouble>;
     /// Every wall is up, and these were tried from inside; the payload is being started.
     fn armed(&mut self, proven: &[Wall]);
     /// `last`: the run has ended, and its end will be written with them.

@@ -20,13 +20,17 @@ pub enum Walk {
 /// Trees that are being copied. Leaked: the assistant may write to it at any time.
 pub struct Copies {
     wanted: Vec<(CString, Walk)>,
-    /// One for each: nothing yet, a descriptor and one, an error, or that it was taken.
+    /// One for each: nobody began, somebody is at it, a descriptor and one, an error, or that it was taken.
     found: Vec<AtomicU32>,
 }
 
 const NOT_YET: u32 = 0;
 const ERROR: u32 = 1 << 31;
 const TAKEN: u32 = u32::MAX;
+/// The assistant copies it at this moment.
+const BEGUN: u32 = u32::MAX - 1;
+/// And somebody waits for that.
+const AWAITED: u32 = u32::MAX - 2;
 /// Whoever takes longer has been stopped, or worse.
 const PATIENCE: futex::Timespec = futex::Timespec { tv_sec: 10, tv_nsec: 0 };
 
@@ -40,9 +44,12 @@ impl Copies {
         self.wanted.len()
     }
 
-    /// Copies them all, one after the other. Allocates nothing.
+    /// Copies all that nobody has taken, one after the other. Allocates nothing.
     pub(crate) fn make(&self) {
         for ((path, walk), found) in self.wanted.iter().zip(&self.found) {
+            if found.compare_exchange(NOT_YET, BEGUN, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                continue;
+            }
             let copied = match walk {
                 Walk::Plain => mounts::copy_plain_tree(path),
                 Walk::Careful => mounts::copy_tree(path),
@@ -51,28 +58,38 @@ impl Copies {
                 Ok(tree) => tree.into_raw_fd().unsigned_abs() + 1,
                 Err(error) => ERROR | error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()).unsigned_abs(),
             };
-            found.store(word, Ordering::Release);
-            // That nobody waits is no failure; and whoever does looks again before long.
-            match futex::wake(found, Flags::PRIVATE, 1) {
-                Ok(_) | Err(_) => {}
+            if found.swap(word, Ordering::AcqRel) == AWAITED {
+                // Whoever waits looks again before long, whatever is said here.
+                match futex::wake(found, Flags::PRIVATE, 1) {
+                    Ok(_) | Err(_) => {}
+                }
             }
         }
     }
 
-    /// The one at `number`, waited for; once only.
-    pub fn take(&self, number: usize) -> io::Result<OwnedFd> {
+    /// The one at `number`, once only; nothing, if nobody has begun to copy it: then that is up to the caller. To wait for an
+    /// assistant that does not run yet, or that is making a network, takes longer than to copy.
+    pub fn take(&self, number: usize) -> io::Result<Option<OwnedFd>> {
         let found = self.found.get(number).ok_or(io::ErrorKind::NotFound)?;
-        while found.load(Ordering::Acquire) == NOT_YET {
-            match futex::wait(found, Flags::PRIVATE, NOT_YET, Some(&PATIENCE)) {
-                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+        let step = |from, to| found.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        loop {
+            match found.load(Ordering::Acquire) {
+                NOT_YET if step(NOT_YET, TAKEN) => return Ok(None),
+                BEGUN if step(BEGUN, AWAITED) => {}
+                // Somebody was faster.
+                NOT_YET | BEGUN => {}
+                AWAITED => match futex::wait(found, Flags::PRIVATE, AWAITED, Some(&PATIENCE)) {
+                    Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                TAKEN => return Err(io::ErrorKind::NotFound.into()),
+                word if !step(word, TAKEN) => {}
+                error if error & ERROR != 0 => {
+                    return Err(io::Error::from_raw_os_error((error & !ERROR).cast_signed()));
+                }
+                // SAFETY: the assistant opened it in the table we share and gave it up; the exchange gives it to us alone.
+                descriptor => return Ok(Some(unsafe { OwnedFd::from_raw_fd((descriptor - 1).cast_signed()) })),
             }
-        }
-        match found.swap(TAKEN, Ordering::AcqRel) {
-            TAKEN => Err(io::ErrorKind::NotFound.into()),
-            error if error & ERROR != 0 => Err(io::Error::from_raw_os_error((error & !ERROR).cast_signed())),
-            // SAFETY: the assistant opened it in the table we share and gave it up; the swap gives it to us alone.
-            descriptor => Ok(unsafe { OwnedFd::from_raw_fd((descriptor - 1).cast_signed()) }),
         }
     }
 }
@@ -99,6 +116,14 @@ mod tests {
         let copies = Copies::of(vec![(c"/".into(), Walk::Plain)]);
         copies.found[0].store(ERROR | 1, Ordering::Release);
         assert_eq!(copies.take(0).map(drop).map_err(|error| error.raw_os_error()), Err(Some(1)));
+        assert_eq!(copies.take(0).map(drop).map_err(|error| error.kind()), Err(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn what_nobody_has_begun_is_left_to_whoever_wants_it_and_to_nobody_else() {
+        let copies = Copies::of(vec![(c"/".into(), Walk::Plain)]);
+        assert!(copies.take(0).is_ok_and(|copy| copy.is_none()));
+        copies.make();
         assert_eq!(copies.take(0).map(drop).map_err(|error| error.kind()), Err(io::ErrorKind::NotFound));
     }
 }

@@ -236,6 +236,10 @@ impl Backend for Container {
     ) -> std::result::Result<Box<dyn Sandbox>, SetupFailure> {
         let (api, facts) = self.facts(grant.powers(), stacks)?;
         let blueprint = plan::plan(grant.powers(), stacks, &facts).map_err(SetupFailure::from)?;
+        if let Some(witness) = &mut streams.witness {
+            let unwritten = |Trouble { message, fix }| SetupFailure { wall: None, message, fix, layers: false };
+            witness.raising().map_err(unwritten)?;
+        }
         if let (Some(folder), Some(outside)) = (&facts.trust, &mut streams.outside) {
             facts::write_trust(folder, outside.files()).map_err(SetupFailure::from)?;
         }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use guest::wire::{self, Report};
 use guest::{Orders, Payload, Step, Trial};
-use model::{Doors, Handed, Network, Outlet, Outside, Powers, SetupFailure, Streams, Wall, Witness};
+use model::{Doors, Handed, Network, Outlet, Outside, Powers, SetupFailure, Streams, Trouble, Wall, Witness};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -227,6 +227,10 @@ pub fn launch(
         raised.clock.lap("parent: make the control group, while the child builds its root");
         raised.group.as_ref().map_or(Ok(()), |group| open_doors(group, raised.wire.as_fd()))
     });
+    // While the child builds its root, and we would only wait for it.
+    let armed =
+        armed.and_then(|()| raised.witness.as_mut().map_or(Ok(()), |witness| witness.raising().map_err(unwritten)));
+    raised.clock.lap("parent: write the record, while the child builds its root");
     let armed = armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names));
     // Before the proof, in which the child waits for a word of ours: so nothing of the payload runs before somebody has them.
     let armed = armed.and_then(|doors| hand_out(&mut raised, doors));
@@ -530,6 +534,10 @@ fn carrier_as_payload(carrier: &Carrier, ties: &Ties, terminal: bool) -> io::Res
         terminal,
         gifts: ties.gifts.iter().map(AsRawFd::as_raw_fd).collect(),
     })
+}
+
+fn unwritten(trouble: Trouble) -> SetupFailure {
+    failure(None, trouble.message, &trouble.fix)
 }
 
 fn cannot_fork(error: &io::Error) -> SetupFailure {

@@ -307,6 +307,10 @@ struct Watching {
 }
 
 impl Witness for Watching {
+    fn raising(&mut self) -> Result<(), Trouble> {
+        self.inner.raising()
+    }
+
     fn armed(&mut self, proven: &[Wall]) {
         self.inner.armed(proven);
     }
