@@ -462,6 +462,11 @@ fn kept() -> [Command; 14] {
                 let number = Arg::new("number").short('n').long("number").value_name("NUMBER").help("How many");
                 fork.arg(which())
                     .arg(number.default_value("1").value_parser(value_parser!(u16).range(1..=64)))
+                    .arg(
+                        Arg::new("context").long("context").value_name("NAME").help(
+                            "Of one that is open: with the variables of this context of python, and open themselves",
+                        ),
+                    )
                     .arg(json("Print them as one JSON list"))
             },
         ),
