@@ -38,7 +38,7 @@ def is_found(thing):
     if module is None or module is sys.modules["__main__"]:
         return False
     found = module
-    for name in thing.__qualname__.split("."):
+    for name in getattr(thing, "__qualname__", thing.__name__).split("."):
         found = getattr(found, name, None)
     return found is thing
 
@@ -380,7 +380,12 @@ def around(cells, environment):
     """What belongs to a context besides its variables."""
     changed = {name: os.environ.get(name) for name in set(os.environ) | set(environment)
                if os.environ.get(name) != environment.get(name)}
-    found = {"path": [part for part in sys.path if isinstance(part, str)], "environment": changed, "cells": cells,
+    # Modules of folders that it was in before: the way there is not among those that imports go.
+    files = [getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if "." not in name]
+    files = [os.path.dirname(file) if os.path.basename(file) == "__init__.py" else file for file in files if isinstance(file, str)]
+    places = {os.path.dirname(file) for file in files} - set(sys.path)
+    found = {"path": [part for part in sys.path if isinstance(part, str)], "places": sorted(places), "environment": changed,
+             "cells": cells,
              "lines": {name: known[2] for name, known in linecache.cache.items() if name.startswith("<cell ") and len(known) == 4}}
     try:
         found["folder"] = os.getcwd()
@@ -465,7 +470,11 @@ def take_up(main, descriptor):
     for begins, size, readonly in index["buffers"]:
         part = view[begins:begins + size]
         buffers.append(part.toreadonly() if readonly else part)
-    take(main.__dict__, index["variables"], buffers, Source(view, START, descriptor), left)
+    sys.path += here["places"]
+    try:
+        take(main.__dict__, index["variables"], buffers, Source(view, START, descriptor), left)
+    finally:
+        sys.path[:] = here["path"]
     for name, put in (("random", lambda state: sys.modules["random"].setstate(state)),
                       ("numpy", lambda state: importlib.import_module("numpy.random").set_state(state)),
                       ("matplotlib", lambda known: dict.update(sys.modules["matplotlib"].rcParams, known))):

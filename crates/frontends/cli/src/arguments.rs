@@ -464,7 +464,7 @@ fn kept() -> [Command; 14] {
                     .arg(number.default_value("1").value_parser(value_parser!(u16).range(1..=64)))
                     .arg(
                         Arg::new("context").long("context").value_name("NAME").help(
-                            "Of one that is open: with the variables of this context of python, and open themselves",
+                            "With the variables of this context of python, of one that is open; the forks are, too",
                         ),
                     )
                     .arg(json("Print them as one JSON list"))

@@ -259,7 +259,8 @@ found > 0, found * 6 == refused
         is_value(&py(&server, fork, look)?, "(52428800, b'ab', b'ab', 2097152, 120)")?;
     }
     // More than the sandbox may have in memory: that variable stays behind, the others go.
-    let small = server.post("/v1/sandboxes", &json!({"limits": {"memory": 64 << 20}}))?.expect(201)?.json()?;
+    let small =
+        server.post("/v1/sandboxes", &json!({"options": {"limits": {"memory": 64 << 20}}}))?.expect(201)?.json()?;
     let small = small["id"].as_str().ok_or("an id")?;
     py(
         &server,
