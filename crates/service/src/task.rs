@@ -2,17 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::{
-    Against, Branched, Cell, CellDone, CellNot, Check, EntryQuery, FileOperation, FilesNot, Given, KeptSandbox,
-    NewSecret, Outcome, Ready, SecretSource, SecretText, Service, Taking, Trouble, Wording,
+    Against, CellDone, CellNot, Check, EntryQuery, FileOperation, FilesNot, Given, KeptSandbox, NewSecret, Outcome,
+    Ready, SecretSource, SecretText, Service, Taking, Trouble, Wording,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::branches;
 use crate::files::{self, BadFiles};
 use crate::job::{Answer, Asked, Files, Job, Setting, Task};
 use crate::recorded;
@@ -37,7 +37,7 @@ pub fn carry_out(job: Job, service: &dyn Service, ready: &dyn Fn(Value)) -> (Ans
         Task::Usher { id } => return (ushered(service, &id, &setting, ready).unwrap_or_else(|answer| answer), None),
         Task::Open { id } => return (opened(service, &id, ready).unwrap_or_else(|answer| answer), None),
         Task::ForkContext { id, wish, cell, count } => {
-            let forked = forked(service, &setting, &id, (wish, cell, count), ready);
+            let forked = branches::forked(service, &setting, &id, (wish, cell, count), ready);
             return (forked.unwrap_or_else(|answer| answer), None);
         }
         task => return (answered(task, &setting, service).unwrap_or_else(|answer| answer), None),
@@ -69,47 +69,6 @@ fn ushered(service: &dyn Service, id: &str, setting: &Setting, ready: &dyn Fn(Va
     let agent = setting.agent.as_deref();
     service.visits().usher(&kept.id, agent, asked, &|| ready(Value::Null)).map_err(trouble)?;
     Ok(Answer::Done(Value::Null))
-}
-
-fn forked(
-    service: &dyn Service,
-    setting: &Setting,
-    id: &str,
-    (wish, cell, count): (Wish, Cell, usize),
-    ready: &dyn Fn(Value),
-) -> Result<Answer, Answer> {
-    let kept = met(service, id)?;
-    let request = wish.request(setting).map_err(wrong)?;
-    go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
-    let begun = |forks: &[KeptSandbox]| ready(serde_json::to_value(forks).unwrap_or_default());
-    let forked = service.sandboxes().fork_context(&kept.id, &request, &cell, (count, given()?), &begun);
-    Ok(branched(&forked.map_err(no_cell)?, &kept.id, service))
-}
-
-/// What came as input, for whoever it is meant for.
-fn given() -> Result<OwnedFd, Answer> {
-    let given = rustix::stdio::stdin().try_clone_to_owned();
-    given.map_err(|error| wrong(format!("nothing was handed over: {error}")))
-}
-
-/// Of variables that were written or read: all of it, or why not.
-fn branched(branched: &Branched, sandbox: &str, service: &dyn Service) -> Answer {
-    let Branched { outcome, answer, forks, left } = branched;
-    if branched.is_whole() {
-        return Answer::Done(json!({"sandbox": sandbox, "forks": forks, "left": left}));
-    }
-    let Some(answer) = answer else { return told(outcome, service) };
-    let (what, hint) = match (&answer.lost, &answer.error) {
-        (Some(lost), _) => (format!("the context is gone: {lost}"), "make it anew"),
-        (None, _) if answer.interrupted => {
-            ("it was interrupted, and the context is what it was".to_owned(), "give it more time")
-        }
-        (None, Some(error)) => {
-            (format!("the context can't: {}: {}", error.name, error.value), "remove what is in the way")
-        }
-        (None, None) => ("the context did not do it".to_owned(), "try again"),
-    };
-    Answer::Conflict { what, hint: hint.to_owned() }
 }
 
 /// Both are answers; the second only ends it earlier.
@@ -345,13 +304,7 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             let most = most.min(MOST_ENTRIES);
             done(&traffic::of(service.records(), &kept.id, denied, after, most).or_else(or_none)?)
         }
-        Task::TakeUpContext { id, wish, cell } => {
-            let kept = met(service, &id)?;
-            let request = wish.request(setting).map_err(wrong)?;
-            go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
-            let taken = sandboxes.take_up_context(&kept.id, &request, &cell, given()?).map_err(no_cell)?;
-            branched(&taken, &kept.id, service)
-        }
+        Task::TakeUpContext { id, wish, cell } => branches::taken_up(service, setting, &id, (wish, cell))?,
         // Done by whoever carries it out, who stays or says something before it is done.
         Task::Open { .. } | Task::Usher { .. } | Task::ForkContext { .. } => {
             return Err(wrong("a sandbox is opened by itself".to_owned()));
@@ -462,7 +415,7 @@ fn worked_on(service: &dyn Service, id: &str, operation: &FileOperation) -> Resu
     }
 }
 
-fn no_cell(not: CellNot) -> Answer {
+pub(crate) fn no_cell(not: CellNot) -> Answer {
     let (CellNot::Closed(Trouble { message, fix })
     | CellNot::NoContext(Trouble { message, fix })
     | CellNot::Conflict(Trouble { message, fix })
@@ -525,7 +478,7 @@ pub fn leave(place: Place) -> Result<(), Answer> {
     })
 }
 
-fn go_to(folder: &Path) -> Result<(), Answer> {
+pub(crate) fn go_to(folder: &Path) -> Result<(), Answer> {
     std::env::set_current_dir(folder).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied => {
             wrong(format!("cannot go to `{}`: {error}", folder.display()))
@@ -587,7 +540,7 @@ fn found(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
 }
 
 /// The same at once, for those who only work in it.
-fn met(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
+pub(crate) fn met(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
     // What it says to a start of an id, or to `last`, is an answer to another question.
     let meant = |kept: &KeptSandbox| kept.id == id || kept.name.as_deref() == Some(id);
     service.sandboxes().identify(id).ok().filter(meant).ok_or(Answer::NotFound)
