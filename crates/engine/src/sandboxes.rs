@@ -1,13 +1,14 @@
 //! Sandboxes that are kept: asked for by the engine's callers, done by `workspace`.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ledger::Durable;
 use model::{
-    Approval, Cell, CellDone, CellNot, Changes, Collected, ContextDeed, ContextShown, Deed, FileAnswer, FileOperation,
-    FilesNot, Gatekeeper, KeptSandbox, Outcome, Patch, Refusal, Removed, Request, Sandboxes, Taken, Taking, Trouble,
-    Wording,
+    Approval, Branched, Cell, CellDone, CellNot, Changes, Collected, ContextDeed, ContextShown, Deed, FileAnswer,
+    FileOperation, FilesNot, Gatekeeper, KeptSandbox, Outcome, Patch, Refusal, Removed, Request, Sandboxes, Taken,
+    Taking, Trouble, Wording,
 };
 use serde_json::{Value, json};
 
@@ -79,6 +80,35 @@ impl Sandboxes for Engine {
 
     fn do_to_context(&self, which: &str, context: &str, deed: ContextDeed) -> Result<(), CellNot> {
         self.done_to_context(which, context, deed)
+    }
+
+    fn parcel(&self) -> Result<OwnedFd, Trouble> {
+        sys::parcel::make().map_err(no_parcel)
+    }
+
+    fn fork_context(
+        &self,
+        which: &str,
+        request: &Request,
+        cell: &Cell,
+        into: (usize, OwnedFd),
+        begun: &dyn Fn(&[KeptSandbox]),
+    ) -> Result<Branched, CellNot> {
+        self.context_forked(which, request, cell, into, begun)
+    }
+
+    fn take_up_context(
+        &self,
+        which: &str,
+        request: &Request,
+        cell: &Cell,
+        comes: OwnedFd,
+    ) -> Result<Branched, CellNot> {
+        self.context_taken_up(which, request, cell, comes)
+    }
+
+    fn hand_over(&self, bytes: &OwnedFd) -> Result<OwnedFd, Trouble> {
+        crate::contexts::handed_over(bytes).map_err(no_parcel)
     }
 
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble> {
@@ -243,6 +273,10 @@ impl Engine {
             self.workspaces.watch().warn(&trouble.to_string());
         }
     }
+}
+
+fn no_parcel(error: std::io::Error) -> Trouble {
+    Trouble { message: format!("there is no way for variables: {error}"), fix: "try again".to_owned() }
 }
 
 /// Of each list of paths in one entry: the rest is counted.

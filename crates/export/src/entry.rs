@@ -111,7 +111,9 @@ pub fn summary(entry: &Entry) -> String {
         "files.changed" | "commit.begun" | "commit.ended" => text(data, "sandbox").to_owned(),
         "files.worked" => format!("{} {}", text(data, "operation"), text(data, "path")),
         "code.ran" => format!("cell {} of {}", data["cell"], text(data, "context")),
-        "context.interrupted" | "context.ended" => format!("{} in {}", text(data, "context"), text(data, "sandbox")),
+        "context.interrupted" | "context.ended" | "context.forked" => {
+            format!("{} in {}", text(data, "context"), text(data, "sandbox"))
+        }
         "artifact.released" => text(data, "path").to_owned(),
         "artifact.withheld" => format!("{}: {}", text(data, "path"), text(data, "why")),
         "monitor.alert" => {

@@ -187,6 +187,8 @@ pub fn hear(wire: BorrowedFd<'_>) -> io::Result<Option<(Said, Vec<OwnedFd>)>> {
 
 /// Where somebody who has results finds the way out for them.
 pub const RESULTS: i32 = 3;
+/// Where descriptors come in for somebody who is handed more of them later.
+pub const PARCELS: i32 = 4;
 
 /// What is running, by the number that the parent gave it.
 struct Running {
@@ -310,8 +312,12 @@ impl Serving<'_> {
         // Somebody who has more to say than goes to its output gets another way out for that, under a number of its own; ours
         // could be just that number, so another of the same wire is used meanwhile.
         let results = along.next();
-        let spare = results.as_ref().map(|_| rustix::io::fcntl_dupfd_cloexec(self.wire, RESULTS + 1)).transpose();
+        let above = |one: BorrowedFd<'_>| rustix::io::fcntl_dupfd_cloexec(one, PARCELS + 1);
+        let spare = results.as_ref().map(|_| above(self.wire)).transpose();
         let spare = spare.map_err(|error| (Stage::Fork, error.into()))?;
+        // It may have the number of the results, which come to their place first.
+        let parcels = along.next().map(|parcels| above(parcels.as_fd())).transpose();
+        let parcels = parcels.map_err(|error| (Stage::Fork, error.into()))?;
         let wire = spare.as_ref().map_or(self.wire, AsFd::as_fd);
         let (umask, mask) = (self.umask, self.mask);
         let begin = || -> i32 {
@@ -330,12 +336,12 @@ impl Serving<'_> {
                 signals::reset_actions();
                 signals::restore(mask).map_err(|error| (Stage::Execute, error))?;
                 process::close_on_exec_from(3).map_err(|error| (Stage::Execute, error))?;
-                match &results {
-                    Some(results) => {
-                        process::put_at(results.as_fd(), RESULTS).map_err(|error| (Stage::Terminal, error))
+                for (own, number) in [(&results, RESULTS), (&parcels, PARCELS)] {
+                    if let Some(own) = own {
+                        process::put_at(own.as_fd(), number).map_err(|error| (Stage::Terminal, error))?;
                     }
-                    None => Ok(()),
                 }
+                Ok(())
             };
             match ready() {
                 Ok(()) => stopped(Stage::Execute, process::execute(&program, &arguments, &environment)),

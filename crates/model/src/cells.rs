@@ -1,8 +1,10 @@
 //! Code that keeps its variables: contexts in a sandbox that is open, and cells that are run in them.
 
+use std::os::fd::OwnedFd;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Outcome, Trouble};
+use crate::{KeptSandbox, Outcome, Trouble};
 
 /// Of the code of one cell, in bytes: as long as a word of a command may be, because as one it is judged.
 pub const MOST_CODE: usize = 128 * 1024 - 1;
@@ -257,5 +259,47 @@ pub struct CellWork {
     /// What the interpreter is told in place of the code, if the context is to be made: code of ours, which takes cells.
     pub kernel: Vec<String>,
     pub code: String,
+    /// With this, the code is ours too, and deals with the variables of the context.
+    pub parcel: Option<Parcel>,
     pub hears: Box<dyn CellHears>,
+}
+
+/// Variables that go from one context to others: bytes that whoever is outside never looks at.
+pub struct Parcel {
+    pub deed: ParcelDeed,
+    pub bytes: OwnedFd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParcelDeed {
+    /// Write them; there is room for so many bytes.
+    Save(u64),
+    /// Read them. They come over `bytes`, in one message, when they are whole: the context may start meanwhile.
+    Load,
+}
+
+/// A variable that did not go along, and why. Both are claims of the context's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBehind {
+    pub name: String,
+    pub why: String,
+}
+
+/// What came of forking a context, or of taking its variables up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Branched {
+    pub outcome: Outcome,
+    /// Nothing, if nothing was written or read.
+    pub answer: Option<CellAnswer>,
+    /// Sandboxes that begin where this one is. None of them is left if the variables were not written.
+    pub forks: Vec<KeptSandbox>,
+    pub left: Vec<LeftBehind>,
+}
+
+impl Branched {
+    /// The context said that it did all of it, and goes on.
+    pub fn is_whole(&self) -> bool {
+        let ran = matches!(&self.outcome, Outcome::Ran(finished) if finished.overrun.is_none());
+        ran && self.answer.as_ref().is_some_and(|answer| answer.kept && answer.error.is_none() && !answer.interrupted)
+    }
 }

@@ -39,9 +39,9 @@ pub use approvals::{
 };
 pub use artifact::{Artifact, Artifacts, Examined, Examiner, Fate, Gathered, ReleaseGate, UNKNOWN_KIND, Withheld};
 pub use cells::{
-    Cell, CellAnswer, CellDone, CellError, CellHears, CellLanguage, CellNews, CellNot, CellPart, CellResult, CellWork,
-    ContextDeed, ContextShown, MOST_CODE, MOST_CONTEXTS, MOST_PART, MOST_PARTS, MOST_RESULT_BYTES, Makes, PartKind,
-    is_context_name,
+    Branched, Cell, CellAnswer, CellDone, CellError, CellHears, CellLanguage, CellNews, CellNot, CellPart, CellResult,
+    CellWork, ContextDeed, ContextShown, LeftBehind, MOST_CODE, MOST_CONTEXTS, MOST_PART, MOST_PARTS,
+    MOST_RESULT_BYTES, Makes, Parcel, ParcelDeed, PartKind, is_context_name,
 };
 pub use comparison::{Benchmark, BenchmarkWish, Benchmarks, Candidate, Compared, Spread, Tried};
 pub use enforcement::{Enforcement, Held, Holding, UnknownWall, Wall};

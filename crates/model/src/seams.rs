@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Cell, CellDone, CellNot, CellWork, Changes,
-    Collected, ContextDeed, ContextShown, Enforcement, Envelope, Exports, FileAnswer, FileOperation, FileWork,
+    Action, Agents, Approvals, Artifacts, Benchmark, BenchmarkWish, Branched, Cell, CellDone, CellNot, CellWork,
+    Changes, Collected, ContextDeed, ContextShown, Enforcement, Envelope, Exports, FileAnswer, FileOperation, FileWork,
     FilesNot, Grant, GroundKind, ImageUsed, KeptSandbox, Outcome, Patch, Policies, Reason, Records, Request, Scans,
     Secrets, SetupFailure, Stack, Streams, Strength, Taken, Taking, Trouble, Visits, Wording,
 };
@@ -88,6 +88,24 @@ pub trait Sandboxes {
     /// The contexts of an open one.
     fn contexts(&self, which: &str) -> Result<Vec<ContextShown>, CellNot>;
     fn do_to_context(&self, which: &str, context: &str, deed: ContextDeed) -> Result<(), CellNot>;
+    /// Bytes for the variables of a context, with nothing in them yet.
+    fn parcel(&self) -> Result<OwnedFd, Trouble>;
+    /// Forks a context of an open one: its variables are written into bytes that nobody can change afterwards, and so many
+    /// sandboxes are made that begin where this one is. They are told of as soon as they are there, while the variables are still being written.
+    fn fork_context(
+        &self,
+        which: &str,
+        request: &Request,
+        cell: &Cell,
+        into: (usize, OwnedFd),
+        begun: &dyn Fn(&[KeptSandbox]),
+    ) -> Result<Branched, CellNot>;
+    /// Makes a context in an open one, with the variables that another wrote. `comes`: where they are handed over, once they are
+    /// whole; the context is started meanwhile.
+    fn take_up_context(&self, which: &str, request: &Request, cell: &Cell, comes: OwnedFd)
+    -> Result<Branched, CellNot>;
+    /// Hands the variables over to whoever takes them up at the other end.
+    fn hand_over(&self, bytes: &OwnedFd) -> Result<OwnedFd, Trouble>;
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble>;
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble>;
     /// The same at once: how much it takes on disk is not looked at.

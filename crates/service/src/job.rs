@@ -220,6 +220,20 @@ pub enum Task {
         wish: Wish,
         cell: Cell,
     },
+    /// Forks a context of one that is open: its variables go to the bytes that come as input. Whoever carries it out says `Said::Ready`
+    /// with the forks while they are written.
+    ForkContext {
+        id: String,
+        wish: Wish,
+        cell: Cell,
+        count: usize,
+    },
+    /// A context with the variables that another wrote: they come over the socket that is the input.
+    TakeUpContext {
+        id: String,
+        wish: Wish,
+        cell: Cell,
+    },
     Contexts {
         id: String,
     },

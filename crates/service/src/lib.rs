@@ -1,6 +1,7 @@
 //! Jobs of many tenants, each carried out by a process of its own: what has threads hands them over, and never forks.
 //! See docs/decisions/0017-the-service.md.
 
+mod branches;
 mod carrier;
 mod files;
 pub mod job;

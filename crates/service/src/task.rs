@@ -12,6 +12,7 @@ use model::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::branches;
 use crate::files::{self, BadFiles};
 use crate::job::{Answer, Asked, Files, Job, Setting, Task};
 use crate::recorded;
@@ -35,6 +36,10 @@ pub fn carry_out(job: Job, service: &dyn Service, ready: &dyn Fn(Value)) -> (Ans
         Task::Run { wish, folder, files } => (wish, folder, files),
         Task::Usher { id } => return (ushered(service, &id, &setting, ready).unwrap_or_else(|answer| answer), None),
         Task::Open { id } => return (opened(service, &id, ready).unwrap_or_else(|answer| answer), None),
+        Task::ForkContext { id, wish, cell, count } => {
+            let forked = branches::forked(service, &setting, &id, (wish, cell, count), ready);
+            return (forked.unwrap_or_else(|answer| answer), None);
+        }
         task => return (answered(task, &setting, service).unwrap_or_else(|answer| answer), None),
     };
     let named = wish.workspace.clone();
@@ -299,8 +304,11 @@ fn answered(task: Task, setting: &Setting, service: &dyn Service) -> Result<Answ
             let most = most.min(MOST_ENTRIES);
             done(&traffic::of(service.records(), &kept.id, denied, after, most).or_else(or_none)?)
         }
-        // Done by whoever carries it out, who stays.
-        Task::Open { .. } | Task::Usher { .. } => return Err(wrong("a sandbox is opened by itself".to_owned())),
+        Task::TakeUpContext { id, wish, cell } => branches::taken_up(service, setting, &id, (wish, cell))?,
+        // Done by whoever carries it out, who stays or says something before it is done.
+        Task::Open { .. } | Task::Usher { .. } | Task::ForkContext { .. } => {
+            return Err(wrong("a sandbox is opened by itself".to_owned()));
+        }
         Task::Pause { id, pause } => {
             let kept = open(service, &id)?;
             done(&sandboxes.pause(&kept.id, pause).map_err(trouble)?)
@@ -407,7 +415,7 @@ fn worked_on(service: &dyn Service, id: &str, operation: &FileOperation) -> Resu
     }
 }
 
-fn no_cell(not: CellNot) -> Answer {
+pub(crate) fn no_cell(not: CellNot) -> Answer {
     let (CellNot::Closed(Trouble { message, fix })
     | CellNot::NoContext(Trouble { message, fix })
     | CellNot::Conflict(Trouble { message, fix })
@@ -470,7 +478,7 @@ pub fn leave(place: Place) -> Result<(), Answer> {
     })
 }
 
-fn go_to(folder: &Path) -> Result<(), Answer> {
+pub(crate) fn go_to(folder: &Path) -> Result<(), Answer> {
     std::env::set_current_dir(folder).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied => {
             wrong(format!("cannot go to `{}`: {error}", folder.display()))
@@ -532,7 +540,7 @@ fn found(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
 }
 
 /// The same at once, for those who only work in it.
-fn met(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
+pub(crate) fn met(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
     // What it says to a start of an id, or to `last`, is an answer to another question.
     let meant = |kept: &KeptSandbox| kept.id == id || kept.name.as_deref() == Some(id);
     service.sandboxes().identify(id).ok().filter(meant).ok_or(Answer::NotFound)

@@ -27,6 +27,7 @@ pub mod mounts;
 mod netlink;
 pub mod network;
 pub mod notes;
+pub mod parcel;
 pub mod paths;
 pub mod process;
 pub mod residents;

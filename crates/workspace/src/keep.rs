@@ -7,13 +7,14 @@ use std::rc::Rc;
 
 use model::{Collected, KeptSandbox, Removed, Shown, Watch};
 
+use crate::base::Bases;
 use crate::error::{Error, MOST_LAYERS, Result, cannot};
 use crate::files::Folder;
 use crate::record::{Record, Snapshot};
-use crate::session::{checked_name, look_at_last_run, make_layer, open_layers, view_of};
+use crate::session::{self, checked_name, is_untouched, look_at_last_run, make_layer, open_layers, view_of};
 use crate::state::State;
 use crate::store::{Store, new_id, now};
-use crate::{artifacts, base, blobs};
+use crate::{artifacts, base, beside, blobs};
 
 /// What people and programs are told of a sandbox.
 pub fn told(store: &Store, record: &Record, running: bool) -> KeptSandbox {
@@ -225,6 +226,86 @@ pub fn fork(
         forks.push(fork);
     }
     Ok(forks)
+}
+
+/// The same of one that somebody works in meanwhile: what they write to is copied first, and goes on as it is.
+pub fn fork_beside(
+    store: &Store,
+    state: &mut State,
+    record: &Record,
+    count: usize,
+    watch: &dyn Watch,
+) -> Result<Vec<Record>> {
+    if record.layers.len() + 1 >= MOST_LAYERS {
+        return Err(Error::TooManyLayers(record.shown()));
+    }
+    let now = now();
+    let below = record.layers[..record.layers.len() - 1].to_vec();
+    let snapshots = Vec::new();
+    let mut fork = Record { made: true, created: now, used: now, snapshots, ..record.clone() };
+    let copies = record.workspaces.iter().any(|workspace| workspace.copied);
+    // Held until somebody is known who needs it, or who collects takes it for nobody's.
+    let mut held = None;
+    if !copies && !is_untouched(store, record)? {
+        fork.layers = below.clone();
+        fork.layers.push(new_id()?);
+        held = Some(make_layer(store, &fork, watch)?);
+    } else {
+        fork.layers = below;
+    }
+    let frozen = fork.layers.clone();
+    let mut made: Vec<Record> = Vec::with_capacity(count);
+    let mut make = || -> Result<()> {
+        if held.is_some() {
+            for number in 0..record.workspaces.len() {
+                let upper = |layer: &str| store.layer(layer).join(number.to_string()).join("upper");
+                beside::copy(&upper(record.top()), &upper(fork.top()))?;
+            }
+        }
+        for number in 1..=count {
+            let mut one = Record { id: new_id()?, layers: frozen.clone(), ..fork.clone() };
+            one.name = record.name.as_ref().map(|name| fork_name(name, number));
+            one.layers.push(new_id()?);
+            // A whole copy is one of what is right below it.
+            let around = if copies { record.layers.clone() } else { Vec::new() };
+            let whole = Record { layers: around.into_iter().chain([one.top().to_owned()]).collect(), ..one.clone() };
+            let _layer = make_layer(store, if copies { &whole } else { &one }, watch)?;
+            made.push(one);
+            let Some(one) = made.last_mut() else { return Ok(()) };
+            let bases = all_bases(store, state, record, one)?;
+            one.moment = None;
+            match state.save(one, &bases) {
+                Err(Error::Taken(_)) => {
+                    one.name = None;
+                    state.save(one, &bases)?;
+                }
+                done => done?,
+            }
+        }
+        Ok(())
+    };
+    match make() {
+        Ok(()) => Ok(made),
+        Err(error) => {
+            for one in &made {
+                state.remove(&one.id)?;
+                store.remove_layer(one.top())?;
+            }
+            if held.is_some() {
+                store.remove_layer(fork.top())?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// What the paths that a fork changes were before: what is known of it already, and what can be found out now.
+fn all_bases(store: &Store, state: &State, record: &Record, fork: &Record) -> Result<BTreeMap<usize, Bases>> {
+    let mut all = session::bases_now(store, state, fork, &record.id)?;
+    for number in 0..record.workspaces.len() {
+        all.entry(number).or_default().extend(state.bases(&record.id, number)?);
+    }
+    Ok(all)
 }
 
 /// One that begins where this one is, or was at a snapshot, with a name of its own.

@@ -10,6 +10,7 @@ mod apply;
 pub mod artifacts;
 mod asked;
 mod base;
+mod beside;
 mod blobs;
 mod changes;
 mod commit;

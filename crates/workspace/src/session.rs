@@ -388,21 +388,31 @@ pub fn view_of(store: &Store, record: &Record, number: usize, layers: &[(PathBuf
 
 /// Finds out what the files were that a run has changed, if nobody has yet.
 pub fn look_at_last_run(store: &Store, state: &mut State, record: &mut Record, watch: &dyn Watch) -> Result<()> {
-    let Some(moment) = record.moment else { return Ok(()) };
+    if record.moment.is_none() {
+        return Ok(());
+    }
     if record.boot.as_ref().is_some_and(|then| *then != boot()) {
         watch.warn(&format!(
             "the machine went down while {} ran: what it wrote last may be missing or empty",
             record.shown()
         ));
     }
+    let found = bases_now(store, state, record, &record.id)?;
+    record.moment = None;
+    state.save(record, &found)
+}
+
+/// What the files were that it has changed since its moment, as far as that is not known of the sandbox `of`.
+pub fn bases_now(store: &Store, state: &State, record: &Record, of: &str) -> Result<BTreeMap<usize, Bases>> {
     let mut found: BTreeMap<usize, Bases> = BTreeMap::new();
+    let Some(moment) = record.moment else { return Ok(found) };
     for (number, workspace) in record.workspaces.iter().enumerate() {
         let layers = open_layers(store, record, number)?;
         let view = view_of(store, record, number, &layers)?;
         if view.is_empty() {
             continue;
         }
-        let known = state.bases(&record.id, number)?;
+        let known = state.bases(of, number)?;
         let bases = match workspace.copied {
             true => copied::bases(store, record, number, &view, &known)?,
             false => {
@@ -414,6 +424,5 @@ pub fn look_at_last_run(store: &Store, state: &mut State, record: &mut Record, w
         };
         found.insert(number, bases);
     }
-    record.moment = None;
-    state.save(record, &found)
+    Ok(found)
 }

@@ -359,6 +359,15 @@ impl Workspaces {
         Ok(forks.iter().map(|fork| keep::told(&store, fork, false)).collect())
     }
 
+    /// The same of one that is open: what it is at this moment, while it goes on.
+    pub fn fork_beside(&self, which: &str, count: usize) -> std::result::Result<Vec<KeptSandbox>, Trouble> {
+        let (store, mut state) = self.open_to_change()?;
+        let (record, _) = store.find(&mut state, which)?;
+        session::check_places(&record)?;
+        let forks = keep::fork_beside(&store, &mut state, &record, count, self.watch())?;
+        Ok(forks.iter().map(|fork| keep::told_at_once(&store, fork, false)).collect())
+    }
+
     pub fn branch(
         &self,
         which: &str,

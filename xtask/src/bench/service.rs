@@ -38,6 +38,7 @@ pub fn service(flags: &[&str]) -> Result<(), String> {
         let server = Server::start(&field, who)?;
         tables.push(snippets(&field, who, &server, &amounts, &mut samples)?);
         tables.push(sandboxes(&field, who, &server, &amounts, &mut samples)?);
+        tables.push(forks(who, &server, &amounts, &mut samples)?);
         tables.push(many(who, &server, &amounts, &mut samples)?);
     }
     super::report(tables, quick, markdown, &samples);
@@ -258,6 +259,68 @@ fn sandboxes(
     row("a bare fork and exec of /bin/true", &bare, String::new(), String::new())?;
     let ratio = median(&execs).as_secs_f64() / median(&bare).as_secs_f64();
     row("the same in an open one", &execs, format!("{ratio:.1} ×"), met(ratio <= 3.0, "≤ 3 ×"))?;
+    Ok(table)
+}
+
+/// A live context with 50 MB, as arrays have them, into four branches that have answered.
+fn forks(who: Who, server: &Server, amounts: &Amounts, samples: &mut Samples) -> Result<Table, String> {
+    const BRANCHES: u32 = 4;
+    let title =
+        format!("A live Python context with a heap of 50 MB into {BRANCHES} branches, over HTTP, as {}", who.name());
+    let mut table = Table::new(title, &["", "forks", "p50 ms", "p99 ms", "of a bare start", "wanted"]);
+    let mut client = server.client()?;
+    let (_, made) = client.ask("POST", "/v1/sandboxes", &json!({}))?;
+    let id = made["id"].as_str().ok_or("a sandbox has an id")?.to_owned();
+    let heaps = [
+        (
+            "in arrays",
+            "import pickle\nclass Array:\n    def __init__(self, data): self.data = data\n    \
+             def __reduce_ex__(self, protocol): return (Array, (pickle.PickleBuffer(self.data),))\n\
+             heap = Array(bytearray(50 << 20))\ndef answer(): return len(heap.data)",
+        ),
+        ("in one bytearray", "heap = bytearray(50 << 20)\ndef answer(): return len(heap)"),
+    ];
+    for (name, code) in heaps {
+        let cell = |code: &str| json!({"language": "python", "code": code});
+        client.ask("POST", &format!("/v1/sandboxes/{id}/code"), &cell(code))?;
+        let (mut whole, mut each, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..amounts.slow {
+            let path = format!("/v1/sandboxes/{id}/contexts/python/fork");
+            let (mut took, told) = client.ask("POST", &path, &json!({"count": BRANCHES}))?;
+            let forks: Vec<String> = told["forks"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|fork| fork["id"].as_str().unwrap_or_default().to_owned())
+                .collect();
+            for fork in &forks {
+                let (answered, told) = client.ask("POST", &format!("/v1/sandboxes/{fork}/code"), &cell("answer()"))?;
+                if told["result"]["cell"]["results"][0]["parts"][0]["data"] != "52428800" {
+                    return Err(format!("a branch does not have what it should: {told}"));
+                }
+                took += answered;
+            }
+            whole.push(took);
+            each.push(took / BRANCHES);
+            let begun = Instant::now();
+            Command::new(PYTHON).args(["-I", "-c", "pass"]).status().map_err(|error| error.to_string())?;
+            bare.push(begun.elapsed());
+            for fork in &forks {
+                client.ask("DELETE", &format!("/v1/sandboxes/{fork}"), &Value::Null)?;
+            }
+        }
+        let ratio = |times: &[Duration]| format!("{:.1} ×", median(times).as_secs_f64() / median(&bare).as_secs_f64());
+        for (what, times, wanted) in [
+            ("all of it", &whole, String::new()),
+            ("for each branch", &each, met(median(&each) <= Duration::from_millis(15), "p50 ≤ 15 ms")),
+        ] {
+            let what = format!("{name}: {what}");
+            keep(samples, "forks of a context", &what, who, times)?;
+            let (p50, p99) = (milliseconds(median(times)), milliseconds(percentile(times, 0.99)));
+            table.rows.push(vec![what, times.len().to_string(), p50, p99, ratio(times), wanted]);
+        }
+    }
+    client.ask("DELETE", &format!("/v1/sandboxes/{id}"), &Value::Null)?;
     Ok(table)
 }
 

@@ -5,7 +5,7 @@ import sys
 # First of all: a file in the workspace must not take the place of what this needs itself.
 _here = sys.path.pop(0) if sys.path and sys.path[0] == "" else None
 
-import ast, asyncio, base64, builtins, inspect, io, json, linecache, os, signal, struct, traceback, types
+import _ast, builtins, io, linecache, os, signal, struct, types
 
 if _here is not None:
     sys.path.insert(0, _here)
@@ -23,7 +23,20 @@ def _kernel():
         ("json", "_repr_json_"), ("png", "_repr_png_"), ("jpeg", "_repr_jpeg_"),
     ]
     MOST_PART, MOST_BYTES, MOST_PARTS, MOST_TEXT, MOST_ERROR = 8 << 20, 16 << 20, 1000, 1 << 20, 60000
+    AWAITS, IS_COROUTINE = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, 0x80
     own = os.getpid()
+
+    # What not every context needs is imported when it is first needed: that is most of the time that one takes to start.
+    def needed(name):
+        if name not in sys.modules:
+            before = sys.path[:]
+            sys.path[:] = [part for part in before if part not in ("", ".")]
+            try:
+                __import__(name)
+            finally:
+                sys.path[:] = before
+        return sys.modules[name]
+
     write, pack = os.write, struct.pack
 
     # Cells come on what was the input; the code that they bring has none.
@@ -32,6 +45,7 @@ def _kernel():
     os.dup2(nothing, 0)
     os.close(nothing)
     os.set_inheritable(3, False)
+    os.set_inheritable(4, False)
     sys.stdin = open(0, "r", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
@@ -41,7 +55,9 @@ def _kernel():
     sys.modules["__main__"] = main
     sys.argv = [""]
     os.environ.setdefault("MPLBACKEND", "module://belljar_figures")
-    state = {"running": False, "loop": None}
+    # `earlier`: cells of the context that this one began as a branch of.
+    state = {"running": False, "loop": None, "earlier": 0}
+    began_with = dict(os.environ)
     shown, count = [], {"bytes": 0, "parts": 0, "left": 0}
 
     def keep(result, is_value, kind, data):
@@ -56,9 +72,9 @@ def _kernel():
 
     def as_bytes(kind, data):
         if kind in ("png", "jpeg"):
-            return base64.b64decode(data) if isinstance(data, str) else data
+            return needed("base64").b64decode(data) if isinstance(data, str) else data
         if kind in ("json", "plotly"):
-            return data if isinstance(data, str) and kind == "plotly" else json.dumps(data, default=str)
+            return data if isinstance(data, str) and kind == "plotly" else needed("json").dumps(data, default=str)
         return data if isinstance(data, str) else str(data)
 
     def parts_of(value):
@@ -170,17 +186,16 @@ def _kernel():
     signal.signal(signal.SIGINT, on_interrupt)
 
     def run(code, name):
-        tree = ast.parse(code, name)
+        tree = compile(code, name, "exec", _ast.PyCF_ONLY_AST)
         value = None
         last = tree.body[-1] if tree.body else None
-        is_value = isinstance(last, ast.Expr) and not code.rstrip().endswith(";")
+        is_value = isinstance(last, _ast.Expr) and not code.rstrip().endswith(";")
         if is_value:
             tree.body.pop()
-        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-
         def evaluate(compiled):
             told = eval(compiled, main.__dict__)
-            if compiled.co_flags & inspect.CO_COROUTINE:
+            if compiled.co_flags & IS_COROUTINE:
+                asyncio = needed("asyncio")
                 if state["loop"] is None:
                     state["loop"] = asyncio.new_event_loop()
                     asyncio.set_event_loop(state["loop"])
@@ -188,16 +203,36 @@ def _kernel():
             return told
 
         if tree.body:
-            evaluate(compile(tree, name, "exec", flags))
+            evaluate(compile(tree, name, "exec", AWAITS))
         if is_value:
-            value = evaluate(compile(ast.Expression(last.value), name, "eval", flags))
+            value = evaluate(compile(_ast.Expression(last.value), name, "eval", AWAITS))
             if value is not None:
                 main.__dict__["_"] = value
         return value
 
+    # Variables that go out to, or come in from, a descriptor: one that is handed over on a socket on which nothing can be said.
+    def deal(code, cell, deed, most):
+        socket = needed("socket")
+        with socket.socket(fileno=os.dup(4)) as parcels:
+            _, along, _, _ = parcels.recvmsg(16, socket.CMSG_SPACE(4))
+        parcel, = struct.unpack("i", along[0][2])
+        try:
+            module = types.ModuleType("belljar_branch")
+            sys.modules["belljar_branch"] = module
+            module.COMPILED = compile(code, "<string>", "exec")
+            exec(module.COMPILED, module.__dict__)
+            if deed == b"save":
+                told = module.save(main, parcel, most, state["earlier"] + cell, began_with)
+            else:
+                told, state["earlier"] = module.load(main, parcel)
+            keep(0, True, "json", needed("json").dumps(told))
+        finally:
+            os.close(parcel)
+
     def told_error(error):
         kind, trace = type(error), error.__traceback__
         try:
+            traceback = needed("traceback")
             whole = traceback.TracebackException(kind, error, trace)
             one, seen = whole, 0
             while one is not None and seen < 100:
@@ -232,10 +267,12 @@ def _kernel():
             os._exit(0)
         if line == b"interrupt\n":
             continue
-        cell, length = (int(word) for word in line.split())
+        cell, length, *deed = line.split()
+        cell, length = int(cell), int(length)
         code = control.read(length).decode("utf-8", "replace")
-        name = "<cell %d>" % cell
-        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+        name = "<cell %d>" % (state["earlier"] + cell)
+        if not deed:
+            linecache.cache[name] = (len(code), None, code.splitlines(True), name)
         shown.clear()
         count.update(bytes=0, parts=0, left=0)
         error, interrupted = None, False
@@ -243,7 +280,7 @@ def _kernel():
         try:
             state["running"] = True
             try:
-                value = run(code, name)
+                value = deal(code, cell, deed[0], int(deed[1])) if deed else run(code, name)
                 if value is not None:
                     show(value, True)
                 show_figures()

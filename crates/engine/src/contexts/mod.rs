@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use model::{
     Cell, CellAnswer, CellDone, CellError, CellHears, CellLanguage, CellNews, CellNot, CellPart, CellResult, CellWork,
-    ContextDeed, ContextShown, KeptSandbox, MOST_CODE, Makes, Outcome, PartKind, Request, Trouble, is_context_name,
+    ContextDeed, ContextShown, KeptSandbox, MOST_CODE, Makes, Outcome, Parcel, PartKind, Request, Trouble,
+    is_context_name,
 };
 use secrets::terminal::Cleaner;
 use serde_json::{Value, json};
@@ -24,6 +25,10 @@ const OF_PYTHON: &str = include_str!("kernel.py");
 const OF_JAVASCRIPT: &str = include_str!("kernel.js");
 const OF_BASH: &str = include_str!("kernel.sh");
 
+mod branch;
+
+pub use branch::handed_over;
+
 /// The word after which each interpreter takes code, and the kernel.
 fn way_in(language: CellLanguage) -> (&'static str, &'static str) {
     match language {
@@ -36,6 +41,18 @@ fn way_in(language: CellLanguage) -> (&'static str, &'static str) {
 impl Engine {
     pub(crate) fn cell(&self, which: &str, request: &Request, cell: &Cell) -> Result<CellDone, CellNot> {
         let known = self.open_for_contexts(which, cell)?;
+        self.dealt_with(&known, request, cell, |_| Ok((cell.code.clone(), None)), || Ok(()))
+    }
+
+    /// `with`: what the context is handed when it is allowed. `meanwhile`: what is done while it works on that.
+    fn dealt_with(
+        &self,
+        known: &KeptSandbox,
+        request: &Request,
+        cell: &Cell,
+        with: impl FnOnce(&Admitted) -> Result<(String, Option<Parcel>), Trouble>,
+        meanwhile: impl FnOnce() -> Result<(), Trouble>,
+    ) -> Result<CellDone, CellNot> {
         let (takes, _) = way_in(cell.language);
         let command: Vec<OsString> = [cell.program.as_str(), takes, &cell.code].map(OsString::from).to_vec();
         let request = Request { command, ..request.clone() };
@@ -48,7 +65,13 @@ impl Engine {
         let heard = Rc::new(RefCell::new(Heard::default()));
         let (mut outcome, release) = match self.admit(&request, Some(&known.id), &record) {
             Ok(admitted) => {
-                let outcome = self.cell_admitted(&known, &request, cell, &admitted, &record, &heard);
+                let outcome = match with(&admitted) {
+                    Ok(with) => {
+                        let work = work(cell, with, &heard);
+                        self.cell_admitted(known, &request, (work, &admitted), &record, meanwhile)
+                    }
+                    Err(trouble) => layers::not_set_up(trouble),
+                };
                 (layers::told_whole(&admitted, &record, outcome), Some(admitted.release))
             }
             Err(outcome) => (outcome, None),
@@ -110,10 +133,9 @@ impl Engine {
         &self,
         known: &KeptSandbox,
         request: &Request,
-        cell: &Cell,
-        admitted: &Admitted,
+        (work, admitted): (CellWork, &Admitted),
         record: &Record<'_>,
-        heard: &Rc<RefCell<Heard>>,
+        meanwhile: impl FnOnce() -> Result<(), Trouble>,
     ) -> Outcome {
         let host = match self.workspaces.call_on(&known.id) {
             Ok(Some(host)) => host,
@@ -121,17 +143,12 @@ impl Engine {
             Err(trouble) => return layers::not_set_up(trouble),
         };
         record.is_over(&known.id);
-        let (takes, kernel) = way_in(cell.language);
-        let work = CellWork {
-            context: cell.context().to_owned(),
-            language: cell.language,
-            makes: cell.makes,
-            kernel: vec![takes.to_owned(), kernel.to_owned()],
-            code: cell.code.clone(),
-            hears: Box::new(Hearing(heard.clone())),
-        };
         match enclose::to_run_a_cell(&self.backends, request, admitted, record, work, host) {
-            Ok(sandbox) => sandbox.supervise(),
+            Ok(sandbox) => {
+                let done = meanwhile();
+                let outcome = sandbox.supervise();
+                done.map_or_else(layers::not_set_up, |()| outcome)
+            }
             Err(outcome) => outcome,
         }
     }
@@ -167,6 +184,19 @@ impl Engine {
     fn listed(&self, host: &OwnedFd) -> Result<Vec<ContextShown>, CellNot> {
         let listed = self.backends.iter().find_map(|backend| backend.contexts(host));
         listed.unwrap_or_else(|| Ok(Vec::new())).map_err(CellNot::Trouble)
+    }
+}
+
+fn work(cell: &Cell, (code, parcel): (String, Option<Parcel>), heard: &Rc<RefCell<Heard>>) -> CellWork {
+    let (takes, kernel) = way_in(cell.language);
+    CellWork {
+        context: cell.context().to_owned(),
+        language: cell.language,
+        makes: cell.makes,
+        kernel: vec![takes.to_owned(), kernel.to_owned()],
+        code,
+        parcel,
+        hears: Box::new(Hearing(heard.clone())),
     }
 }
 

@@ -462,6 +462,11 @@ fn kept() -> [Command; 14] {
                 let number = Arg::new("number").short('n').long("number").value_name("NUMBER").help("How many");
                 fork.arg(which())
                     .arg(number.default_value("1").value_parser(value_parser!(u16).range(1..=64)))
+                    .arg(
+                        Arg::new("context").long("context").value_name("NAME").help(
+                            "With the variables of this context of python, of one that is open; the forks are, too",
+                        ),
+                    )
                     .arg(json("Print them as one JSON list"))
             },
         ),

@@ -109,7 +109,7 @@ fn opened(matches: &ArgMatches, sandboxes: &dyn Sandboxes, request: &Request, se
 }
 
 /// Starts whoever stays with it: another belljar, in a group of its own, so that what ends this one does not end that one.
-fn host(session: &str) -> io::Result<()> {
+pub fn host(session: &str) -> io::Result<()> {
     let mut host = Command::new(std::env::current_exe()?)
         .args(["open", "--json", session])
         .stdin(Stdio::null())
@@ -244,7 +244,7 @@ fn read(path: &Path) -> Result<String, Trouble> {
     Ok(code)
 }
 
-fn no_toolchain(missing: &NoToolchain) -> u8 {
+pub fn no_toolchain(missing: &NoToolchain) -> u8 {
     complain(&missing.to_string(), "install it, or use another language")
 }
 
@@ -253,7 +253,7 @@ fn complain(message: &str, fix: &str) -> u8 {
 }
 
 /// Programs on the way that the user has, which sandboxes have too.
-struct OfThePath;
+pub struct OfThePath;
 
 impl OfThePath {
     fn find(program: &str) -> Option<PathBuf> {

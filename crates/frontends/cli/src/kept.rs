@@ -7,7 +7,7 @@ use model::{KeptSandbox, Sandboxes, Service, Trouble};
 use serde::Serialize;
 
 use crate::words::{self, Layout};
-use crate::{NOT_SET_UP, arguments, run};
+use crate::{NOT_SET_UP, arguments, branches, run};
 
 const KNOWN: &[&str] = &["ps", "show", "create", "discard", "rm", "snapshot", "rollback", "fork", "gc", "open", "stop"];
 
@@ -44,6 +44,9 @@ pub fn answer(name: &str, matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> u8
         }),
         "fork" => {
             let number = matches.get_one::<u16>("number").copied().unwrap_or(1);
+            if let Some(context) = text(matches, "context") {
+                return branches::fork(matches, sandboxes, which(), usize::from(number), context);
+            }
             sandboxes
                 .fork(which(), usize::from(number))
                 .map(|forks| tell(matches, &forks, || forks.iter().map(called).collect()))
@@ -120,7 +123,7 @@ fn remove(matches: &ArgMatches, sandboxes: &dyn Sandboxes) -> Result<u8, Trouble
 }
 
 /// What to call it by.
-fn called(sandbox: &KeptSandbox) -> String {
+pub fn called(sandbox: &KeptSandbox) -> String {
     sandbox.name.clone().unwrap_or_else(|| sandbox.id.chars().take(8).collect())
 }
 

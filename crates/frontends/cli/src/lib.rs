@@ -6,6 +6,7 @@ mod approve;
 mod arguments;
 mod artifacts;
 mod bench;
+mod branches;
 mod check;
 mod code;
 mod cp;

@@ -10,6 +10,7 @@ use serde_json::Value;
 pub const ALL: &[(&str, twice::Check)] = &[
     ("code_runs_once_from_its_input_or_a_file", once),
     ("variables_of_a_session_stay_until_it_is_stopped", session),
+    ("a_session_is_forked_with_its_variables", forked),
     ("results_of_a_session_are_kept_where_they_are_wanted", saved),
     ("a_session_whose_interpreter_ends_begins_anew_and_says_so", anew),
 ];
@@ -84,6 +85,37 @@ fn session(who: Who) -> Result<(), String> {
     // Its files stay; its variables do not.
     is(code(&project, PYTHON, "('x' in globals(), open('made').read())")?, 0, "(False, 'new\\n')\n")?;
     code(&project, &["--stop", "s"], "").map(drop)
+}
+
+fn forked(who: Who) -> Result<(), String> {
+    let project = told(Project::new(who))?;
+    is(
+        code(
+            &project,
+            PYTHON,
+            "x = 41\ndef f(): return x + 1\ngen = (i for i in [1])\nopen('made', 'w').write('parent') and None",
+        )?,
+        0,
+        "",
+    )?;
+    let said = project.done(["fork", "s", "-n", "2", "--context", "python"])?;
+    let said = String::from_utf8_lossy(&said.out).into_owned();
+    holds(said.starts_with("s-1\ns-2\n") && said.contains("gen stayed behind"), &said)?;
+    let session = |name: &'static str| ["-q", "--lang", "python", "--session", name, "-"];
+    is(code(&project, &session("s-1"), "x = 1\nopen('made', 'w').write('fork')\nf()")?, 0, "2\n")?;
+    for name in ["s", "s-2"] {
+        is(code(&project, &session(name), "f(), open('made').read()")?, 0, "(42, 'parent')\n")?;
+    }
+    // As JSON; and what can't be is said.
+    let told_json = project.done(["fork", "s-1", "--context", "python", "--json"])?;
+    let told_json: Value = told(serde_json::from_slice(&told_json.out))?;
+    let again = told_json["forks"][0]["name"].as_str().unwrap_or_default();
+    holds(again == "s-1-1", &told_json.to_string())?;
+    is(code(&project, &["-q", "--lang", "python", "--session", "s-1-1", "-"], "f()")?, 0, "2\n")?;
+    let mut none = project.command(["fork", "s", "--context", "nothing"]);
+    let none = told(none.output())?;
+    holds(none.status.code() == Some(125), &String::from_utf8_lossy(&none.stderr))?;
+    ["s", "s-1", "s-2", "s-1-1"].iter().try_for_each(|name| code(&project, &["--stop", name], "").map(drop))
 }
 
 fn saved(who: Who) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Code that keeps its variables: contexts in an open sandbox, for each language that has them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use belljar_testkit::Who;
 use belljar_testkit::contestant::peers_folder;
@@ -28,7 +28,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("every_language_runs_or_names_the_program_that_is_missing", languages),
 ];
 
-fn sandbox(server: &Server) -> Result<String, String> {
+pub fn sandbox(server: &Server) -> Result<String, String> {
     let made = server.post("/v1/sandboxes", &json!({"files": {"helper.py": "value = 5\n"}}))?.expect(201)?.json()?;
     Ok(made["id"].as_str().ok_or("an id")?.to_owned())
 }
@@ -37,12 +37,12 @@ fn body(language: &str, code: &str) -> Value {
     json!({"language": language, "code": code})
 }
 
-fn run_with(server: &Server, id: &str, body: &Value) -> Result<Value, String> {
+pub fn run_with(server: &Server, id: &str, body: &Value) -> Result<Value, String> {
     let shown = server.post(&format!("/v1/sandboxes/{id}/code"), body)?.expect(200)?.json()?;
     Ok(shown["result"].clone())
 }
 
-fn run(server: &Server, id: &str, language: &str, code: &str) -> Result<Value, String> {
+pub fn run(server: &Server, id: &str, language: &str, code: &str) -> Result<Value, String> {
     run_with(server, id, &body(language, code))
 }
 
@@ -56,7 +56,7 @@ fn part<'a>(result: &'a Value, kind: &str) -> Option<&'a str> {
     result["parts"].as_array()?.iter().find(|part| part["kind"] == kind)?["data"].as_str()
 }
 
-fn is_value(result: &Value, text: &str) -> Result<(), String> {
+pub fn is_value(result: &Value, text: &str) -> Result<(), String> {
     holds(value(result) == Some(text) && result["cell"]["error"].is_null(), format!("wanted {text}: {result}"))
 }
 
@@ -300,11 +300,7 @@ fn judged(who: Who) -> Result<(), String> {
     };
     holds(scanned, answer.text())?;
     // A policy holds from the next cell on, in a context that is there already.
-    let rules = "version = 1\n[[rule]]\nwhen = { program = \"python3\" }\nthen = \"deny\"\nwhy = \"not today\"\n";
-    let folder = server.desk.home.join(".config/belljar");
-    crate::told(std::fs::create_dir_all(&folder))?;
-    crate::told(std::fs::write(folder.join("policy.toml"), rules))?;
-    give(&server, &folder)?;
+    let folder = deny_python(&server)?;
     let refused = server.post(&format!("/v1/sandboxes/{id}/code"), &body("python", "x = 1"))?.expect(403)?.json()?;
     holds(refused["rule"].is_string(), &refused)?;
     crate::told(std::fs::remove_file(folder.join("policy.toml")))?;
@@ -317,6 +313,16 @@ fn judged(who: Who) -> Result<(), String> {
     let reader = server.make_token(&["--scopes", "read"])?;
     server.as_(&reader, "POST", &path, Some(&body("python", "x")), &[])?.expect(403)?;
     Ok(())
+}
+
+/// From the next code on. What comes back is the folder with the policy.
+pub fn deny_python(server: &Server) -> Result<PathBuf, String> {
+    let rules = "version = 1\n[[rule]]\nwhen = { program = \"python3\" }\nthen = \"deny\"\nwhy = \"not today\"\n";
+    let folder = server.desk.home.join(".config/belljar");
+    crate::told(std::fs::create_dir_all(&folder))?;
+    crate::told(std::fs::write(folder.join("policy.toml"), rules))?;
+    give(server, &folder)?;
+    Ok(folder)
 }
 
 /// To the user whose home it is in.

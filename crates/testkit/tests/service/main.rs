@@ -2,6 +2,7 @@
 
 mod attacks;
 mod begins;
+mod branches;
 mod client;
 mod code;
 mod described;
@@ -40,6 +41,7 @@ fn main() {
         live::ALL,
         warm::ALL,
         code::ALL,
+        branches::ALL,
         revisions::ALL,
         settings::ALL,
         shares::ALL,

@@ -2,13 +2,13 @@
 //! started with a kernel of ours in place of the cell's code, and waits for the next one afterwards.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use guest::live::{Order, Said};
 use model::{
-    CellHears, CellNews, CellWork, ContextDeed, ContextShown, Enforcement, Exit, Finished, Grant, Inspected, Makes,
-    Outcome, Overrun, SetupFailure, Streams, Trouble, Usage, Wall,
+    CellHears, CellLanguage, CellNews, CellWork, ContextDeed, ContextShown, Enforcement, Exit, Finished, Grant,
+    Inspected, Makes, Outcome, Overrun, Parcel, ParcelDeed, SetupFailure, Streams, Trouble, Usage, Wall,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use sys::process::Ended;
 use sys::{descriptors, signals};
 
-use super::contexts::{BUSY, DONE, Ends, FULL, IDLE, INTERRUPT, NONE, Wanted, lent};
+use super::contexts::{BUSY, DONE, Ends, FULL, IDLE, INTERRUPT, NONE, Wanted, has_parcels, lent};
 use super::desk::{ASLEEP, PAUSED, RESUMED, overrun_named};
 use super::visit::{GRACE, KILL, LONGEST, Refused, errand, failure, greeted, refused, sealed};
 use crate::cells::{Frame, Frames};
@@ -77,7 +77,7 @@ pub fn begin(
 ) -> Result<CellVisit, SetupFailure> {
     check_descriptors()?;
     let greeting = greeted(&host, grant)?;
-    let CellWork { context, language, makes, kernel, code, mut hears } = work;
+    let CellWork { context, language, makes, kernel, code, parcel, mut hears } = work;
     // Never put back: a signal that arrives later must not cost the result.
     signals::block_all().map_err(cannot("block signals"))?;
     let signals = signals::descriptor().map_err(cannot("listen for signals"))?;
@@ -95,7 +95,7 @@ pub fn begin(
         (None, Makes::IfMissing | Makes::Always) => {
             let errand = errand(grant, &greeting, Some(&kernel)).map_err(cannot("pass on the command"))?;
             let errand = sealed(&errand).map_err(cannot("pass on the command"))?;
-            let (ends, theirs) = pipes(greeting.owner).map_err(cannot("make pipes"))?;
+            let (ends, theirs) = pipes(language, greeting.owner).map_err(cannot("make pipes"))?;
             let all = std::iter::once(errand.as_fd()).chain(theirs.iter().map(AsFd::as_fd)).chain(ends.all());
             let wanted = Wanted::Make(context.clone(), language).encode();
             descriptors::send(host.as_fd(), &wanted, &all.collect::<Vec<_>>()).map_err(reach)?;
@@ -104,12 +104,17 @@ pub fn begin(
         }
     };
     hears.hear(CellNews::Begun { fresh: number == 1, number });
-    let mut sending = format!("{number} {}\n", code.len()).into_bytes();
+    let deed = match &parcel {
+        None => String::new(),
+        // Whoever has a context without anything for it is gone: so is the context, then.
+        Some(parcel) => handed_in(&ends, parcel).map_err(cannot("hand variables to the context"))?,
+    };
+    let mut sending = format!("{number} {}{deed}\n", code.len()).into_bytes();
     sending.extend_from_slice(code.as_bytes());
     let limits = &grant.powers().limits;
     let started = Instant::now();
-    let Ends { cells, output, error, results } = ends;
-    Ok(CellVisit {
+    let Ends { cells, output, error, results, parcels: _ } = ends;
+    let mut visit = CellVisit {
         host,
         grant: grant.clone(),
         enforcement,
@@ -130,7 +135,32 @@ pub fn begin(
         overrun: None,
         refused: Refused::default(),
         end,
-    })
+    };
+    // It may begin while we do something else.
+    visit.send_some().map_err(cannot("hand the code over"))?;
+    Ok(visit)
+}
+
+/// Before the words that it comes with. What is said is what is to be done with it.
+fn handed_in(ends: &Ends, parcel: &Parcel) -> io::Result<String> {
+    let parcels = ends.parcels.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+    let hand_in = |bytes: BorrowedFd<'_>| descriptors::send(parcels.as_fd(), b"parcel", &[bytes]);
+    match parcel.deed {
+        ParcelDeed::Save(most) => {
+            hand_in(parcel.bytes.as_fd())?;
+            Ok(format!(" save {most}"))
+        }
+        ParcelDeed::Load => {
+            let (_, along) = descriptors::receive(parcel.bytes.as_fd(), &mut [0; 16])?;
+            let bytes = along.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?;
+            // What others read as well must be what it is for good.
+            if !sys::parcel::is_shut(bytes.as_fd()) {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            hand_in(bytes.as_fd())?;
+            Ok(" load 0".to_owned())
+        }
+    }
 }
 
 /// Whether it was started; if not, why. Everything may have been paused meanwhile.
@@ -190,17 +220,26 @@ fn asked(host: &OwnedFd, wanted: &Wanted) -> io::Result<(Vec<u8>, Vec<OwnedFd>)>
     Ok((words, along))
 }
 
-/// Our ends, and those of the interpreter: input, output, error output, results.
-fn pipes(owner: Option<(u32, u32)>) -> io::Result<(Ends, [OwnedFd; 4])> {
+/// Our ends, and those of the interpreter: input, output, error output, results, and where descriptors come in.
+fn pipes(language: CellLanguage, owner: Option<(u32, u32)>) -> io::Result<(Ends, Vec<OwnedFd>)> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC);
     let ((input, cells), (output, out), (error, err), (results, told)) = (pipe()?, pipe()?, pipe()?, pipe()?);
     // Only our end: somebody who does not read must not stop us.
     rustix::io::ioctl_fionbio(&cells, true)?;
-    let theirs = [input, out, err, told];
+    let mut theirs = vec![input, out, err, told];
     if let Some((user, group)) = owner {
         theirs.iter().try_for_each(|end| handed_over(end, user, group))?;
     }
-    Ok((Ends { cells, output, error, results }, theirs))
+    let mut parcels = None;
+    if has_parcels(language) {
+        let (ours, into) = descriptors::wire()?;
+        // Nothing is ever read from it: whoever is inside can't even try to say something there, or hand us something.
+        rustix::net::shutdown(&into, rustix::net::Shutdown::Write)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        parcels = Some(ours);
+        theirs.push(into);
+    }
+    Ok((Ends { cells, output, error, results, parcels }, theirs))
 }
 
 fn trouble(error: io::Error) -> Trouble {

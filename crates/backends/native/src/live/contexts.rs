@@ -35,6 +35,11 @@ pub const IDLE: &[u8] = b"idle";
 /// Said to whoever has it: somebody wants what runs there to stop.
 pub const INTERRUPT: &[u8] = b"interrupt";
 
+/// Whether its variables can be forked, so that it has one descriptor more on either side.
+pub fn has_parcels(language: CellLanguage) -> bool {
+    language == CellLanguage::Python
+}
+
 impl Wanted {
     pub fn encode(&self) -> Vec<u8> {
         match self {
@@ -65,22 +70,27 @@ impl Wanted {
     }
 }
 
-/// Our ends of what leads to one and back: cells go in; output, error output and results come out.
+/// Our ends of what leads to one and back: cells go in; output, error output and results come out. Those whose variables can be
+/// forked have a socket, too, on which descriptors go in and nothing comes out.
 pub struct Ends {
     pub cells: OwnedFd,
     pub output: OwnedFd,
     pub error: OwnedFd,
     pub results: OwnedFd,
+    pub parcels: Option<OwnedFd>,
 }
 
 impl Ends {
-    pub fn all(&self) -> [BorrowedFd<'_>; 4] {
-        [self.cells.as_fd(), self.output.as_fd(), self.error.as_fd(), self.results.as_fd()]
+    pub fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let four = [self.cells.as_fd(), self.output.as_fd(), self.error.as_fd(), self.results.as_fd()];
+        four.into_iter().chain(self.parcels.as_ref().map(AsFd::as_fd))
     }
 
     pub fn of(list: Vec<OwnedFd>) -> Option<Ends> {
-        let [cells, output, error, results] = list.try_into().ok()?;
-        Some(Ends { cells, output, error, results })
+        let mut list = list.into_iter();
+        let (cells, output, error, results) = (list.next()?, list.next()?, list.next()?, list.next()?);
+        let parcels = list.next();
+        list.next().is_none().then_some(Ends { cells, output, error, results, parcels })
     }
 }
 
@@ -119,7 +129,7 @@ impl Contexts {
         context.shown.busy = true;
         context.shown.cells += 1;
         let words = format!("lent\t{}", context.shown.cells);
-        descriptors::send(visitor, words.as_bytes(), &context.ends.all())
+        descriptors::send(visitor, words.as_bytes(), &context.ends.all().collect::<Vec<_>>())
     }
 
     /// Whether it is one that is lent.

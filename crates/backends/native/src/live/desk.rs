@@ -10,7 +10,7 @@ use rustix::net::SocketFlags;
 use sys::descriptors;
 
 use super::Greeting;
-use super::contexts::{BUSY, Contexts, DONE, Ends, FULL, IDLE, INTERRUPT, NONE, Wanted};
+use super::contexts::{BUSY, Contexts, DONE, Ends, FULL, IDLE, INTERRUPT, NONE, Wanted, has_parcels};
 use crate::denials::Denials;
 
 /// So that whatever they all say at once fits into the wire: the first process may wait for us meanwhile.
@@ -18,7 +18,7 @@ const MOST_VISITORS: usize = 128;
 const KILL: i32 = 9;
 /// Longer than anything that a visitor may want.
 const LONGEST: usize = 256;
-/// What comes with the wish for a new context: its errand and its ends of its pipes, then ours.
+/// What comes with the wish for a new context: its errand and its ends of its pipes (some have one more), then ours.
 const OF_A_CONTEXT: usize = 5;
 
 pub struct Desk {
@@ -126,7 +126,8 @@ impl Desk {
                     (Wanted::Make(..), None) if self.contexts.is_full() => Some(FULL.to_vec()),
                     (Wanted::Make(name, language), None) => {
                         let mut along = along;
-                        let ours = along.split_off(along.len().min(OF_A_CONTEXT));
+                        let theirs = OF_A_CONTEXT + usize::from(has_parcels(language));
+                        let ours = along.split_off(along.len().min(theirs));
                         match Ends::of(ours) {
                             None => visitor.gone = true,
                             Some(ends) => {

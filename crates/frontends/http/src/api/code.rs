@@ -81,7 +81,7 @@ pub async fn run(
     run::begin(&app, &caller, &headers, caller.job(&app, task), piped, using).await
 }
 
-fn program(language: Language) -> Result<String> {
+pub fn program(language: Language) -> Result<String> {
     language.program(&OfTheHost).map(str::to_owned).map_err(languages::missing)
 }
 

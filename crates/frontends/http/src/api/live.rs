@@ -36,7 +36,7 @@ pub struct OpenRequest {
 }
 
 impl OpenRequest {
-    fn until(&self) -> Result<Until> {
+    pub fn until(&self) -> Result<Until> {
         let seconds = |name: &str, value: f64| match (1.0..=LONGEST).contains(&value) {
             true => Ok(Duration::from_secs_f64(value)),
             false => Err(Problem::wrong(format!("`{name}` is between 1 and {LONGEST} seconds"))),

@@ -1,6 +1,7 @@
 //! What can be asked under `/v1`, and how it describes itself.
 
 mod approvals;
+mod branches;
 mod code;
 mod files;
 mod languages;
@@ -105,6 +106,7 @@ fn known() -> OpenApiRouter<App> {
         .routes(routes!(code::remove))
         .routes(routes!(code::interrupt))
         .routes(routes!(code::restart))
+        .routes(routes!(branches::fork))
         .routes(routes!(terminals::list, terminals::begin))
         .routes(routes!(terminals::show, terminals::end))
         .routes(routes!(terminals::resize))
