@@ -5,6 +5,7 @@ use std::process::Command;
 
 use testkit::contestant::{TEST_USER, peers_folder};
 use testkit::guest;
+use testkit::rootless::{self, Kind as Engines};
 
 use crate::place;
 use crate::steps::run;
@@ -87,6 +88,12 @@ const NEEDS: &[Need] = &[
         // Others than root could not start it; what is installed is all that this is about.
         has("podman") && has("crun") && Path::new("/usr/libexec/podman/catatonit").exists()
     }),
+    package(
+        "what rootless engines need",
+        "the tests of Docker and Podman as an ordinary user",
+        &["uidmap", "slirp4netns", "rootlesskit"],
+        || [Engines::Podman, Engines::Docker].into_iter().all(|kind| rootless::not_installed(kind).is_none()),
+    ),
     package("git", "the git test", &["git"], || has("git")),
     package("ripgrep", "the ripgrep test, srt as a peer", &["ripgrep"], || has("rg")),
     package("node with npm", "the node test, srt and codex as peers", &["nodejs", "npm"], || has("node") && has("npm")),
@@ -106,6 +113,13 @@ const NEEDS: &[Need] = &[
     made("the ordinary user belljar-test", "escapes as an ordinary user", Importance::Must, test_user_exists, || {
         run(Command::new("useradd").args(["--create-home", "--shell", "/bin/bash", TEST_USER]))
     }),
+    made(
+        "numbers for the ordinary user's containers",
+        "the tests of Docker and Podman as an ordinary user",
+        Importance::Welcome,
+        || !rootless::no_numbers(),
+        give_numbers,
+    ),
     made(
         "the Rust targets for WebAssembly",
         "the tests of modules",
@@ -299,6 +313,22 @@ fn python_has_venv() -> bool {
 
 fn test_user_exists() -> bool {
     place::said(Command::new("id").args(["-u", TEST_USER])).is_some()
+}
+
+/// Beyond all that anybody has.
+fn give_numbers() -> Result<(), String> {
+    let end = |file: &str| {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let ends = text.lines().filter_map(|line| {
+            let mut fields = line.rsplit(':').map(|field| field.parse::<u64>().ok());
+            let (count, first) = (fields.next()??, fields.next()??);
+            Some(first + count)
+        });
+        ends.max().unwrap_or(0)
+    };
+    let first = end("/etc/subuid").max(end("/etc/subgid")).max(100_000);
+    let range = format!("{first}-{}", first + 65_535);
+    run(Command::new("usermod").args(["--add-subuids", &range, "--add-subgids", &range, TEST_USER]))
 }
 
 fn has_npm_peers() -> bool {

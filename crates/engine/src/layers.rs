@@ -100,11 +100,11 @@ fn over_layers(
             if let Err(error) = run.abandon() {
                 return not_set_up(error.into());
             }
-            match &outcome {
-                Outcome::NotSetUp(SetupFailure { layers: true, .. }) if kept.is_none() => {}
-                _ => return outcome,
+            let Outcome::NotSetUp(SetupFailure { layers: true, message, fix, .. }) = &outcome else { return outcome };
+            if kept.is_some() {
+                return outcome;
             }
-            let run = match begin(Means::Copies) {
+            let run = match begin(Means::Copies { why: message, fix }) {
                 Ok(run) => run,
                 Err(trouble) => return not_set_up(trouble),
             };

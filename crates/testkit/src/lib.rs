@@ -18,6 +18,7 @@ pub mod module_attacks;
 pub mod modules;
 pub mod podman;
 pub mod project;
+pub mod rootless;
 pub mod soak;
 pub mod stops;
 pub mod tree;

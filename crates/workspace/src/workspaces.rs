@@ -52,10 +52,11 @@ pub fn state_folder() -> Option<PathBuf> {
 
 /// How layers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
+pub enum Means<'a> {
     /// Laid over the real files by the kernel, or copied where that is known not to work.
     Best,
-    Copies,
+    /// Copied: what is wrong with the other way was found out by trying.
+    Copies { why: &'a str, fix: &'a str },
 }
 
 impl Workspaces {
@@ -102,15 +103,14 @@ impl Workspaces {
     }
 
     /// Whether layers have to be copies here, with what is said about that.
-    fn copies(&self, store: &Store, places: &[&Place], means: Means) -> bool {
-        let why = match means {
-            Means::Best => copied::needed(store, places),
-            Means::Copies => Some("the kernel can't lay changes over these files".to_owned()),
+    fn copies(&self, store: &Store, places: &[&Place], means: Means<'_>) -> bool {
+        let (why, fix) = match means {
+            Means::Best => (copied::needed(store, places), "see `belljar doctor`"),
+            Means::Copies { why, fix } => (Some(why.to_owned()), fix),
         };
         if let Some(why) = &why {
-            self.watch.warn(&format!(
-                "{why}: the workspace is copied as a whole, which takes time and space; fix: see `belljar doctor`"
-            ));
+            self.watch
+                .warn(&format!("{why}: the workspace is copied as a whole, which takes time and space; fix: {fix}"));
         }
         why.is_some()
     }
@@ -121,7 +121,7 @@ impl Workspaces {
         places: &[&Place],
         request: &Request,
         from: &Path,
-        means: Means,
+        means: Means<'_>,
     ) -> std::result::Result<Run, Trouble> {
         let store = self.store()?;
         let copied = self.copies(&store, places, means);

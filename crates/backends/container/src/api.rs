@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::{self, Body};
 use crate::sockets;
-use crate::trouble::{Result, Unusable};
+use crate::trouble::{IMPORTING, LOADING, Result, Unusable};
 
 /// Of the API: Docker 20.10 and Podman 3 speak it, and what we ask for is in it.
 const OLDEST: (u32, u32) = (1, 41);
@@ -31,12 +31,18 @@ pub struct Api {
     /// As it calls itself.
     pub shown: String,
     pub podman: bool,
+    /// Who answers, as the kernel says.
+    pub owner: u32,
+    /// Which version of Podman's own API it speaks besides.
+    libpod: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Info {
     pub security_options: Vec<String>,
+    /// Podman says it here, Docker among the options of security.
+    pub rootless: bool,
     pub runtimes: BTreeMap<String, serde_json::Value>,
     pub default_runtime: String,
     pub memory_limit: bool,
@@ -47,6 +53,19 @@ pub struct Info {
     pub storage_driver: String,
     pub init_binary: String,
     pub live_restore_enabled: bool,
+}
+
+/// What Podman says of itself in its own API.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct OwnInfo {
+    host: OwnHost,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct OwnHost {
+    cgroup_controllers: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -198,7 +217,14 @@ impl Api {
     }
 
     pub fn at(socket: &Path) -> Result<Api> {
-        let mut api = Api { socket: socket.to_owned(), prefix: String::new(), shown: String::new(), podman: false };
+        let mut api = Api {
+            socket: socket.to_owned(),
+            prefix: String::new(),
+            shown: String::new(),
+            podman: false,
+            owner: 0,
+            libpod: String::new(),
+        };
         let asked = http::ask(socket, "GET", "/_ping", Body::None, Some(PATIENCE)).map_err(|error| api.down(error))?;
         let header = |name: &str| asked.header(name).unwrap_or_default().to_owned();
         let (speaks, system) = (header("api-version"), header("ostype"));
@@ -212,6 +238,8 @@ impl Api {
         let (major, minor) = number(&speaks).min(NEWEST);
         api.prefix = format!("/v{major}.{minor}");
         api.podman = asked.header("libpod-api-version").is_some();
+        api.libpod = header("libpod-api-version");
+        api.owner = asked.peer().map_err(|error| api.down(error))?;
         let server = header("server");
         api.shown = server.split_once(' ').map_or(server.as_str(), |(name, _)| name).replace('/', " ");
         Ok(api)
@@ -230,6 +258,18 @@ impl Api {
         self.get("tell what it has", "/info")
     }
 
+    /// Which control groups Podman has to give, if it is one that tells. What it says to Docker's clients is what the
+    /// host has, also where none of it is Podman's to give.
+    pub fn controllers(&self) -> Result<Option<Vec<String>>> {
+        let what = "tell which control groups it has";
+        let path = format!("/v{}/libpod/info", escaped(&self.libpod));
+        let asked = http::ask(&self.socket, "GET", &path, Body::None, Some(PATIENCE));
+        match asked.and_then(http::Answer::whole).map_err(|error| self.down(error))? {
+            (200, body) => read::<OwnInfo>(what, &body).map(|info| info.host.cgroup_controllers),
+            other => Err(said(what, other)),
+        }
+    }
+
     pub fn image(&self, name: &str) -> Result<Image> {
         let found = self.get("look at an image", &format!("/images/{}/json", escaped(name)));
         found.map_err(|error| match error.is_status(404) {
@@ -245,7 +285,7 @@ impl Api {
     pub fn remove_image(&self, name: &str) -> Result<()> {
         self.done("remove an image", "DELETE", &format!("/images/{}", escaped(name)), Body::None).map(drop).map_err(
             |error| match error.is_status(404) {
-                true => Unusable::NoImage { name: name.to_owned() },
+                true => Unusable::NothingToRemove { name: name.to_owned() },
                 false => error,
             },
         )
@@ -261,17 +301,16 @@ impl Api {
             false => format!("repo={}&tag={}", escaped(repository), escaped(tag)),
         };
         let path = format!("/images/create?fromSrc=-&{named}{changes}");
-        let said = self.lines("import an image", "POST", &path, Body::Stream(tree, "application/x-tar"))?;
+        let said = self.lines(IMPORTING, "POST", &path, Body::Stream(tree, "application/x-tar"))?;
         match said.last().and_then(|line| line["status"].as_str()) {
             Some(id) => Ok(id.to_owned()),
-            None => Err(Unusable::Unreadable { what: "import an image".to_owned(), why: "it names none".to_owned() }),
+            None => Err(Unusable::Unreadable { what: IMPORTING.to_owned(), why: "it names none".to_owned() }),
         }
     }
 
     /// Images as `docker save` and others write them, with layers; says what was loaded.
     pub fn load(&self, archive: &mut dyn Read) -> Result<Vec<String>> {
-        let said =
-            self.lines("load an image", "POST", "/images/load?quiet=1", Body::Stream(archive, "application/x-tar"))?;
+        let said = self.lines(LOADING, "POST", "/images/load?quiet=1", Body::Stream(archive, "application/x-tar"))?;
         let names = said.iter().filter_map(|line| line["stream"].as_str()).filter_map(|text| {
             let text = text.trim();
             text.strip_prefix("Loaded image: ").or(text.strip_prefix("Loaded image ID: ")).map(str::to_owned)

@@ -37,7 +37,7 @@ fn hold(wall: Wall, powers: &Powers, engine: &Engine, image: &str, can: Can) -> 
             (Network::Gated(_), true) => fully("network namespace; all TCP and names go to a gate outside"),
             (Network::Gated(_), false) => not(
                 "only root can open a way to the gate in the network of another's container",
-                "run belljar as root, choose `--backend native`, or run without a network: `--no-net`",
+                "run belljar as root, use a rootless engine of your own, choose `--backend native`, or run without a network: `--no-net`",
             ),
         },
         Wall::Ipc => fully("ipc namespace"),

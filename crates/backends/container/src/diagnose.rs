@@ -56,9 +56,9 @@ pub fn diagnose(connected: Result<(&Api, &Engine), &Unusable>, enforcement: Enfo
     ));
     features.push(feature(
         "network through the gate",
-        doors::can_enter(),
-        if doors::can_enter() { "doors in the container's network" } else { "containers run without one" }.to_owned(),
-        "run belljar as root for a network in containers, or use `--backend native`",
+        doors::can_enter(engine),
+        if doors::can_enter(engine) { "doors in the container's network" } else { "containers run without one" }.to_owned(),
+        "run belljar as root or use a rootless engine of your own for a network in containers, or use `--backend native`",
     ));
     features.push(feature("runtimes", true, engine.runtimes.join(", "), ""));
     let usable = engine.seccomp && engine.memory && engine.processes;

@@ -7,9 +7,13 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sys::process::{self, Alone, Forked, Namespaces};
 use sys::{capabilities, descriptors};
 
-/// Whether we could enter another's network.
-pub fn can_enter() -> bool {
-    rustix::process::geteuid().is_root() && capabilities::holds(capabilities::SYS_ADMIN).unwrap_or(false)
+use crate::facts::Engine;
+
+/// Whether we could enter the network of a container of this engine's: as root, or because it is in a user namespace of ours.
+pub fn can_enter(engine: &Engine) -> bool {
+    let own = rustix::process::geteuid();
+    let ours = engine.rootless && engine.owner == own.as_raw();
+    ours || own.is_root() && capabilities::holds(capabilities::SYS_ADMIN).unwrap_or(false)
 }
 
 /// `first`: a process of the container. `loopback`: ports of its own loopback that lead out as well.
@@ -21,11 +25,17 @@ pub fn open(first: i32, loopback: &[u16]) -> io::Result<model::Doors> {
     if network.metadata()?.ino() == own.ino() {
         return Err(io::Error::other("it has no network of its own"));
     }
+    // Whose network it is; nobody but root and its owner gets any further.
+    let users = match rustix::process::geteuid().is_root() {
+        true => None,
+        false => Some(std::fs::File::open(format!("/proc/{first}/ns/user"))?),
+    };
     let (ours, theirs) = descriptors::wire()?;
     let pid = match process::fork_into(Alone::prove()?, Namespaces::NONE, None)? {
         Forked::Child => {
             drop(ours);
-            process::exit(i32::from(enter(network.as_fd(), loopback, theirs.as_fd()).is_err()))
+            let users = users.as_ref().map(AsFd::as_fd);
+            process::exit(i32::from(enter(users, network.as_fd(), loopback, theirs.as_fd()).is_err()))
         }
         Forked::Parent { pid, .. } => pid,
     };
@@ -48,8 +58,15 @@ pub fn open(first: i32, loopback: &[u16]) -> io::Result<model::Doors> {
     Ok(doors)
 }
 
-fn enter(network: BorrowedFd<'_>, loopback: &[u16], wire: BorrowedFd<'_>) -> io::Result<()> {
-    let opened = move_into_link_name_space(network, Some(LinkNameSpaceType::Network))
+fn enter(
+    users: Option<BorrowedFd<'_>>,
+    network: BorrowedFd<'_>,
+    loopback: &[u16],
+    wire: BorrowedFd<'_>,
+) -> io::Result<()> {
+    let users = users.map_or(Ok(()), |users| move_into_link_name_space(users, Some(LinkNameSpaceType::User)));
+    let opened = users
+        .and_then(|()| move_into_link_name_space(network, Some(LinkNameSpaceType::Network)))
         .map_err(io::Error::from)
         .and_then(|()| sys::doors::open(loopback));
     match opened {

@@ -41,8 +41,10 @@ pub struct Engine {
     pub socket: PathBuf,
     pub shown: String,
     pub podman: bool,
-    /// It has a user namespace of its own, whose root is the caller.
+    /// It has a user namespace of its own, whose root is its owner.
     pub rootless: bool,
+    /// Whose it is.
+    pub owner: u32,
     pub seccomp: bool,
     pub memory: bool,
     pub swap: bool,
@@ -66,19 +68,32 @@ pub struct ImageFacts {
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Engine {
-    pub fn new(api: &Api, info: &Info) -> Engine {
+    /// `controllers`: what Podman has of control groups, where it told.
+    pub fn new(api: &Api, info: &Info, controllers: Option<&[String]>) -> Engine {
         let has = |name: &str| info.security_options.iter().any(|option| option.contains(&format!("name={name}")));
+        let rootless = info.rootless || has("rootless");
+        // An older one that does not tell: one that is root has what the host has, and one that is not may have nothing.
+        let gives = |name: &str| match controllers {
+            Some(given) => given.iter().any(|given| given == name),
+            None => !(api.podman && rootless),
+        };
+        // Podman names every runtime that it has ever heard of.
+        let installed = |told: &serde_json::Value| match told["path"].as_str() {
+            Some(path) if api.podman => Path::new(path).exists(),
+            _ => true,
+        };
         Engine {
             socket: api.socket().to_owned(),
             shown: format!("{} at {}", api.shown, api.socket().display()),
             podman: api.podman,
-            rootless: has("rootless"),
+            rootless,
+            owner: api.owner,
             seccomp: has("seccomp"),
-            memory: info.memory_limit,
-            swap: info.swap_limit,
-            processes: info.pids_limit,
-            processors: info.cpu_cfs_quota,
-            runtimes: info.runtimes.keys().cloned().collect(),
+            memory: info.memory_limit && gives("memory"),
+            swap: info.swap_limit && gives("memory"),
+            processes: info.pids_limit && gives("pids"),
+            processors: info.cpu_cfs_quota && gives("cpu"),
+            runtimes: info.runtimes.iter().filter(|(_, told)| installed(told)).map(|(name, _)| name.clone()).collect(),
         }
     }
 }

@@ -73,6 +73,7 @@ fn facts() -> Facts {
             shown: "Docker 20.10.24 at /var/run/docker.sock".to_owned(),
             podman: false,
             rootless: false,
+            owner: 0,
             seccomp: true,
             memory: true,
             swap: true,
@@ -264,10 +265,12 @@ proptest! {
         powers in any_powers(),
         caller in prop::sample::select(vec![(0u32, 0u32), (1000, 1000), (1000, 0)]),
         rootless in any::<bool>(),
+        owner in prop::sample::select(vec![0u32, 1000, 1001]),
     ) {
         let mut facts = facts();
         facts.caller = caller;
         facts.engine.rootless = rootless;
+        facts.engine.owner = owner;
         let stack = |place: &Place| Stack {
             place: place.path.clone(),
             kept: Kept::Overlay { earlier: Vec::new(), layer: "/home/alice/.local/state/belljar/layers/b/0".into() },
@@ -301,7 +304,8 @@ proptest! {
         let filtered = security[1].as_str().is_some_and(|one| one.starts_with(begin));
         prop_assert!(filtered);
         let user = told["User"].as_str().unwrap_or_default();
-        prop_assert!(rootless && user == "0:0" || !user.split(':').any(|number| number == "0"), "{}", user);
+        let is_caller = rootless && owner == caller.0 && caller.0 != 0 && user == "0:0";
+        prop_assert!(is_caller || !user.split(':').any(|number| number == "0"), "{}", user);
         prop_assert!(told["Image"].as_str().is_some_and(|image| image.starts_with("sha256:")));
         for mount in host["Mounts"].as_array().into_iter().flatten() {
             let target = mount["Target"].as_str().unwrap_or_default();

@@ -37,6 +37,11 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// The user who answers, as the kernel says.
+    pub fn peer(&self) -> io::Result<u32> {
+        Ok(rustix::net::sockopt::socket_peercred(&self.reader.stream)?.uid.as_raw())
+    }
+
     /// All of it.
     pub fn whole(mut self) -> io::Result<(u16, Vec<u8>)> {
         let mut all = Vec::new();

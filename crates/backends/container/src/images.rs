@@ -58,7 +58,7 @@ pub fn check_name(name: &str) -> Result<()> {
         && !name.contains("//");
     match sound {
         true => Ok(()),
-        false => Err(Unusable::NoImage { name: name.escape_debug().to_string() }),
+        false => Err(Unusable::NoName { name: name.escape_debug().to_string() }),
     }
 }
 

@@ -163,7 +163,7 @@ fn raise(
     api.start(&id).map_err(unmountable(volumes))?;
     clock.lap("engine: start");
     let state = api.inspect(&id)?.state;
-    let (handle, proven) = proof::look(&state, &id, container)?;
+    let (handle, proven) = proof::look(&state, &id, container, facts)?;
     if let (Some(outside), Some(doors)) = (&mut streams.outside, doors) {
         let taken = outside.takes(doors, state.pid);
         taken.map_err(|trouble| Unusable::Refused {
@@ -199,7 +199,9 @@ fn raise(
 /// A limit that the engine said it has, and now says it will not hold: what it has is known from before, and may have changed.
 pub fn nothing_left_out(warnings: Option<Vec<String>>, facts: &Facts) -> Result<()> {
     let Engine { memory, processes, processors, .. } = facts.engine;
-    let left_out = warnings.into_iter().flatten().find(|warning| warning.contains("discarded"));
+    // Docker's word for it, and Podman's.
+    let is_left_out = |warning: &String| ["discarded", "ignored"].iter().any(|word| warning.contains(word));
+    let left_out = warnings.into_iter().flatten().find(is_left_out);
     match left_out {
         Some(warning) if memory && processes && processors => Err(Unusable::Refused {
             wall: Wall::Memory,

@@ -143,16 +143,19 @@ impl Container {
 
 impl Container {
     fn walls(&self, powers: &Powers) -> Enforcement {
-        let can = Can { enter_networks: doors::can_enter() };
+        let can = |engine: &Engine| Can { enter_networks: doors::can_enter(engine) };
         // Without an engine or an image nothing is opened, so no wall is missing; `open` says what is.
         let usable =
             Engine { seccomp: true, memory: true, swap: true, processes: true, processors: true, ..Engine::default() };
         match (self.connected(), self.image(powers)) {
             (Ok(connected), Ok(image)) => {
-                assess::assess(powers, &connected.engine, &format!("{} ({})", image.name, image.id), can)
+                let shown = format!("{} ({})", image.name, image.id);
+                assess::assess(powers, &connected.engine, &shown, can(&connected.engine))
             }
-            (Ok(connected), Err(_)) => assess::assess(powers, &connected.engine, "that is not there", can),
-            (Err(_), _) => assess::assess(powers, &usable, "of an engine that is not there", can),
+            (Ok(connected), Err(_)) => {
+                assess::assess(powers, &connected.engine, "that is not there", can(&connected.engine))
+            }
+            (Err(_), _) => assess::assess(powers, &usable, "of an engine that is not there", can(&usable)),
         }
     }
 }

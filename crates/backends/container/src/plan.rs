@@ -121,8 +121,12 @@ fn runtime(ground: &Ground, facts: &Facts) -> Result<Option<String>> {
 /// The caller, or for root somebody else: whom the files belong to, or nobody.
 fn user(files: &Files, stacks: &[Stack], facts: &Facts) -> Result<User> {
     let (user, group) = facts.caller;
-    if facts.engine.rootless && !facts.engine.podman {
-        return Ok(User::CallerInNamespace);
+    if facts.engine.rootless {
+        // Its root is its owner, so what is written is its owner's: never the host's root's, nor somebody else's than the caller's.
+        return match facts.engine.owner == user && user != 0 {
+            true => Ok(User::CallerInNamespace),
+            false => Err(Unusable::Anothers { socket: facts.engine.socket.clone(), owner: facts.engine.owner }),
+        };
     }
     if user != 0 {
         return Ok(User::number(user, group));

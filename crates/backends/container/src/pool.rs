@@ -69,7 +69,7 @@ impl Container {
                     fix: "use it cold, or name another image".to_owned(),
                 });
             }
-            let (_, proven) = proof::look(&state, &id, &blueprint.container)?;
+            let (_, proven) = proof::look(&state, &id, &blueprint.container, &facts)?;
             Ok((id, proven, state.pid))
         };
         match begin() {

@@ -46,7 +46,8 @@ pub fn engine(state: Option<&Path>, api: &Api) -> Result<Engine> {
 }
 
 fn asked(api: &Api) -> Result<Engine> {
-    Ok(Engine::new(api, &api.info()?))
+    let controllers = if api.podman { api.controllers()? } else { None };
+    Ok(Engine::new(api, &api.info()?, controllers.as_deref()))
 }
 
 /// An engine that is started again makes its socket anew.

@@ -16,14 +16,12 @@ pub fn candidates(variable: impl Fn(&str) -> Option<OsString>) -> Result<Vec<Pat
     if let Some(named) = context(&variable)? {
         return Ok(named);
     }
-    let mut found = vec![PathBuf::from("/var/run/docker.sock")];
-    if let Some(runtime) = variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute()) {
-        // An engine of one's own first: it has no rights that one does not have.
-        found.insert(0, runtime.join("docker.sock"));
-        found.push(runtime.join("podman/podman.sock"));
-    }
-    found.push(PathBuf::from("/run/podman/podman.sock"));
-    Ok(found)
+    // Engines of one's own first: they have no rights that one does not have.
+    let runtime = variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let own =
+        runtime.into_iter().flat_map(|folder| ["docker.sock", "podman/podman.sock"].map(|name| folder.join(name)));
+    let of_all = ["/var/run/docker.sock", "/run/podman/podman.sock"].map(PathBuf::from);
+    Ok(own.chain(of_all).collect())
 }
 
 /// Its files would otherwise be another machine's, and the connection one that no gate decides on.
@@ -97,7 +95,9 @@ mod tests {
         assert_eq!(with(&[("DOCKER_HOST", "unix:///x/y.sock")])?, [PathBuf::from("/x/y.sock")]);
         assert_eq!(with(&[("CONTAINER_HOST", "unix:///p.sock")])?, [PathBuf::from("/p.sock")]);
         assert!(with(&[])?.contains(&PathBuf::from("/var/run/docker.sock")));
-        assert_eq!(with(&[("XDG_RUNTIME_DIR", "/run/user/7")])?[0], PathBuf::from("/run/user/7/docker.sock"));
+        let own = ["/run/user/7/docker.sock", "/run/user/7/podman/podman.sock"].map(PathBuf::from);
+        assert_eq!(with(&[("XDG_RUNTIME_DIR", "/run/user/7")])?[..2], own, "one's own before everybody's");
+        assert_eq!(with(&[("XDG_RUNTIME_DIR", "not/absolute")])?, with(&[])?);
         Ok(())
     }
 

@@ -176,10 +176,6 @@ impl<'a> Watch<'a> {
                 self.overrun = Some(Overrun::Cancelled);
                 return Ok(());
             }
-            if past(self.measure_at) {
-                self.measure_at = None;
-                self.raised.stats = Some(self.raised.api.stats(&self.raised.id).map_err(other)?);
-            }
             self.raised.line.outs_mut().for_each(|out| out.let_go(now));
             self.wait_for_something(now)?;
             self.raised.line.pump()?;
@@ -196,6 +192,11 @@ impl<'a> Watch<'a> {
             }
             if self.has_ended()? {
                 return Ok(());
+            }
+            // Not before that is known: on a busy host it may have ended before it could be watched.
+            if past(self.measure_at) {
+                self.measure_at = None;
+                self.raised.stats = Some(self.raised.api.stats(&self.raised.id).map_err(other)?);
             }
         }
     }

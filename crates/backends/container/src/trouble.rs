@@ -17,6 +17,8 @@ pub enum Unusable {
     Forbidden { socket: PathBuf },
     #[error("`{variable}` names `{value}`, and only engines of this host are used")]
     Remote { variable: &'static str, value: String },
+    #[error("the container engine at `{}` is rootless and of user {owner}: what it runs would be that user and not you", socket.display())]
+    Anothers { socket: PathBuf, owner: u32 },
     #[error("there is no Docker context `{name}` in `{}`", folder.display())]
     NoContext { name: String, folder: PathBuf },
     #[error("the container engine speaks version {speaks} of its API, and at least {needed} is needed")]
@@ -31,6 +33,10 @@ pub enum Unusable {
     Unreadable { what: String, why: String },
     #[error("there is no image `{name}`")]
     NoImage { name: String },
+    #[error("there is no image `{name}` to be removed")]
+    NothingToRemove { name: String },
+    #[error("`{name}` is no name of an image")]
+    NoName { name: String },
     #[error("there is no image `{name}`, and the policy does not let images be pulled")]
     NotPulled { name: String },
     #[error("the image `{name}` is for {is}, and this host is {here}")]
@@ -46,6 +52,10 @@ pub enum Unusable {
     #[error("{message}")]
     Refused { wall: Wall, message: String, fix: String },
 }
+
+/// What an engine is asked to do with what somebody named.
+pub const IMPORTING: &str = "import an image";
+pub const LOADING: &str = "load an image";
 
 fn shown(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ")
@@ -65,6 +75,11 @@ impl Unusable {
                     .to_owned()
             }
             Unusable::Remote { .. } => "name a socket of this host: `DOCKER_HOST=unix:///PATH`".to_owned(),
+            Unusable::Anothers { .. } => {
+                "run belljar as that user, or name an engine of your own or of the whole host: \
+                 `DOCKER_HOST=unix:///PATH`"
+                    .to_owned()
+            }
             Unusable::NoContext { .. } => {
                 "name one that is there (`docker context ls`), or a socket: `DOCKER_HOST=unix:///PATH`".to_owned()
             }
@@ -74,6 +89,11 @@ impl Unusable {
                 "load it: `belljar image import DIR|TAR --name {name}`; make one: `belljar image from-host`; leave \
                  `--image` out for belljar's own; or let it be pulled: `[isolation] pull = \"ask\"` or `\"allow\"` in the policy"
             ),
+            Unusable::NothingToRemove { .. } => "`belljar image ls` shows what there is".to_owned(),
+            Unusable::NoName { .. } => {
+                "names are as `debian`, `debian:12` or `example.org/team/tool@sha256:…`; `belljar image ls` shows what there is"
+                    .to_owned()
+            }
             Unusable::OtherMachine { .. } => "name an image for this kind of machine".to_owned(),
             Unusable::NoBusybox => "install one (Debian: `busybox-static`), or name an image: `--image NAME`; \
                  `belljar image ls` shows what there is"
@@ -85,6 +105,14 @@ impl Unusable {
             Unusable::Layers { .. } => "run belljar as the owner of the files, or choose `--backend native`".to_owned(),
             Unusable::Path { fix, .. } => (*fix).to_owned(),
             Unusable::Refused { fix, .. } => fix.clone(),
+            Unusable::Said { what, .. } if what == IMPORTING || what == LOADING => {
+                "name a folder or an archive with a root in it, an OCI layout, or what `docker save` wrote".to_owned()
+            }
+            Unusable::Failed { source, .. }
+                if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
+            {
+                "check that it is there, and who may use it".to_owned()
+            }
             Unusable::Said { .. } | Unusable::Failed { .. } | Unusable::Unreadable { .. } => {
                 "see the engine's own log, and `belljar doctor`".to_owned()
             }

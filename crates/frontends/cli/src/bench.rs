@@ -17,11 +17,16 @@ pub fn bench(matches: &ArgMatches, service: &dyn Service) -> u8 {
         longest: matches.get_one("longest").copied().unwrap_or_default(),
         image: matches.get_one::<String>("image").cloned(),
     };
+    let chart = matches.get_one::<PathBuf>("chart");
+    // Before minutes are spent on it.
+    if let Some(file) = chart.filter(|file| !is_svg(file)) {
+        return kept::complain(&no_svg(file));
+    }
     let comparison = match service.compare(&wish) {
         Ok(comparison) => comparison,
         Err(trouble) => return kept::complain(&trouble),
     };
-    if let Some(file) = matches.get_one::<PathBuf>("chart")
+    if let Some(file) = chart
         && let Err(error) = std::fs::write(file, service.chart(&comparison))
     {
         return kept::complain(&cannot_write(file, &error));
@@ -32,6 +37,18 @@ pub fn bench(matches: &ArgMatches, service: &dyn Service) -> u8 {
     };
     let measured = comparison.rows.iter().any(|row| !row.peer && row.start.is_some());
     if words::print(text) && measured { 0 } else { 1 }
+}
+
+fn is_svg(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"))
+}
+
+fn no_svg(file: &Path) -> model::Trouble {
+    model::Trouble {
+        message: format!("`{}` would not be what its name says: charts are SVG", file.display()),
+        fix: "name a file that ends in `.svg`; other programs make other pictures of it, such as `rsvg-convert`"
+            .to_owned(),
+    }
 }
 
 fn cannot_write(file: &Path, error: &std::io::Error) -> model::Trouble {

@@ -29,13 +29,11 @@ pub const NOT_ON_A_KERNEL_OF_ITS_OWN: &[(&str, &str)] = &[
     ("files/kernel_knobs", "gVisor's own /proc/sys, which changes nothing"),
     ("files/system_buses", "gVisor's own /sys, in which nothing of the host is shown"),
     ("kernel/first_process", "gVisor shows everybody's /proc; the usher's has nothing in it"),
-    ("kernel/own_filter", "gVisor takes minutes to look through a thousand filters"),
     ("kernel/priorities", "gVisor's own priorities, which the host's scheduler does not know of"),
     (
         "resources/cpu_time_children",
         "gVisor's clock of processor time also counts time in which it waits for a processor",
     ),
-    ("resources/deadline_slow_looks", "gVisor takes longer than the time limit to open that many files"),
     ("resources/denial_flood", "gVisor refuses calls without telling us"),
     ("resources/name_on_terminal", "gVisor refuses calls without telling us"),
     ("resources/name_turns_the_line", "gVisor refuses calls without telling us"),

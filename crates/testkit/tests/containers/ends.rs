@@ -30,7 +30,7 @@ fn begin(stage: &Stage<'_>) -> Result<Child, String> {
     Ok(child)
 }
 
-fn signal(pid: u32, signal: i32) {
+pub fn signal(pid: u32, signal: i32) {
     // SAFETY: takes integers; a child of ours that is not waited for, or one of its own.
     unsafe { libc::kill(pid as i32, signal) };
 }
@@ -55,7 +55,7 @@ fn killed_belljar(stage: &Stage<'_>) -> Result<(), String> {
 }
 
 /// Processes by the name that they gave themselves, and by whose child they are.
-fn keepers_of(parent: u32) -> Vec<u32> {
+pub fn keepers_of(parent: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_one = |pid: &u32| {

@@ -6,6 +6,7 @@ mod ends;
 mod engines;
 mod images;
 mod podman;
+mod rootless;
 mod stories;
 
 use belljar_testkit::contestant::Who;
@@ -13,6 +14,8 @@ use belljar_testkit::engine::{self, Engine};
 use belljar_testkit::project::{Project, Said};
 use belljar_testkit::twice;
 use libtest_mimic::{Arguments, Trial};
+
+use ends::{keepers_of, signal};
 
 /// A project, and an engine to run it with.
 pub struct Stage<'a> {
@@ -104,6 +107,7 @@ fn main() {
             trials.push(twice::trial(name, who, why_not, move || check(who)));
         }
     }
+    trials.extend(rootless::trials());
     // Root's own files are not granted to a container, so the field is the ordinary user's.
     let why_not = engine::missing().or_else(|| twice::why_not(Who::Ordinary));
     trials.push(twice::trial("every_attack_is_held_by_a_container", Who::Ordinary, why_not, || {

@@ -208,7 +208,12 @@ pub fn fill_file(file: &OwnedFd, size: usize) -> io::Result<()> {
 
 /// For `--timeout 1s` and attacks that last three: broken if it got to its end, or its end was late.
 pub fn ended_in_time(field: &Field, run: &Run) -> Verdict {
-    if run.took > Duration::from_millis(2500) {
+    ended_within(Duration::from_millis(2500), field, run)
+}
+
+/// The same for other limits.
+pub fn ended_within(latest: Duration, field: &Field, run: &Run) -> Verdict {
+    if run.took > latest {
         return Verdict::Broken(format!("it took {:?}", run.took));
     }
     stopped_for("wall-time", false, field, run)
