@@ -27,6 +27,25 @@ pub(crate) use fit::{answer as fit_answer, request as fit_request};
 pub(crate) use keeping::Keeping;
 pub use room::{Collected, collect};
 
+/// What reads bytes that a server chose, or that lie on the disk. Not for use: for those who try it with all kinds of bytes.
+pub(crate) mod hostile {
+    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::{HeaderMap, StatusCode};
+
+    pub use super::entry::{Entry, Told};
+
+    /// Whether an answer with these headers, a line each, may be kept.
+    pub fn fit(lines: &[u8], length: u64) -> Option<(u64, Told)> {
+        let mut headers = HeaderMap::new();
+        for line in lines.split(|byte| *byte == b'\n') {
+            let at = line.iter().position(|byte| *byte == b':')?;
+            let (name, value) = (HeaderName::from_bytes(&line[..at]).ok()?, HeaderValue::from_bytes(&line[at + 1..]));
+            headers.append(name, value.ok()?);
+        }
+        super::fit_answer(StatusCode::OK, &headers, Some(length))
+    }
+}
+
 /// After this it is fetched again: what a registry takes back must not live on here for ever.
 const LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Of these a gate writes at once; others just pass.

@@ -28,6 +28,6 @@ pub use trust::{Trust, bundle, roots, roots_in};
 /// What reads bytes that the guest chose. Not for use: for those who try it with all kinds of bytes.
 #[doc(hidden)]
 pub mod hostile {
-    pub use crate::cache::{Entry, Told};
+    pub use crate::cache::hostile::{Entry, Told, fit};
     pub use crate::gate::hostile::*;
 }

@@ -26,7 +26,9 @@ impl Immutable {
         }
         let host = HostPattern::read(host)?;
         if matches!(read_host(&host.host()), Some(Host::Address(_))) {
-            return Err(format!("`{shown}`: only what a name has proven to be its own is kept, and this is an address"));
+            return Err(format!(
+                "`{shown}`: only what a name has proven to be its own is kept, and this is an address"
+            ));
         }
         Ok(Immutable { host, path: UrlPattern::read(path)?, written: written.to_owned() })
     }

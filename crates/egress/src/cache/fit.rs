@@ -99,7 +99,11 @@ mod tests {
 
     #[test]
     fn what_tools_ask_for_is_fit() {
-        assert!(asks("GET", "/a.whl", &[("host", "a.test"), ("user-agent", "pip/24"), ("accept-encoding", "identity")]));
+        assert!(asks(
+            "GET",
+            "/a.whl",
+            &[("host", "a.test"), ("user-agent", "pip/24"), ("accept-encoding", "identity")]
+        ));
         assert!(asks("GET", "/a.tgz", &[("npm-command", "install"), ("pacote-req-type", "tarball")]));
         assert!(asks("GET", "/a.jar", &[("cache-control", "no-cache, no-store"), ("pragma", "no-cache")]));
     }
@@ -107,9 +111,10 @@ mod tests {
     #[test]
     fn whoever_shows_a_key_or_asks_for_a_part_gets_their_own() {
         for header in [
-            "authorization", "proxy-authorization", "cookie", "range", "if-range", "if-none-match", "if-modified-since",
-            "if-match", "if-unmodified-since", "x-api-key", "private-token", "x-anything", "npm-otp", "npm-session",
-            "expect", "upgrade", "forwarded", "x-forwarded-host", "x-http-method-override", "content-length",
+            "authorization", "proxy-authorization", "cookie", "range", "if-range", "if-none-match",
+            "if-modified-since", "if-match", "if-unmodified-since", "x-api-key", "private-token", "x-anything",
+            "npm-otp", "npm-session", "expect", "upgrade", "forwarded", "x-forwarded-host", "x-http-method-override",
+            "content-length",
         ] {
             assert!(!asks("GET", "/a.whl", &[(header, "x")]), "{header}");
         }
@@ -130,10 +135,19 @@ mod tests {
             assert_eq!(answers(status, 5, &[length]), None, "{status}");
         }
         for bad in [
-            ("set-cookie", "a=b"), ("content-encoding", "gzip"), ("content-range", "bytes 0-4/9"),
-            ("transfer-encoding", "chunked"), ("trailer", "x"), ("cache-control", "no-store"),
-            ("cache-control", "public, No-Store"), ("cache-control", "private=\"x\""), ("cache-control", "no-cache"),
-            ("vary", "*"), ("vary", "accept-encoding, cookie"), ("vary", "user-agent"), ("vary", ""),
+            ("set-cookie", "a=b"),
+            ("content-encoding", "gzip"),
+            ("content-range", "bytes 0-4/9"),
+            ("transfer-encoding", "chunked"),
+            ("trailer", "x"),
+            ("cache-control", "no-store"),
+            ("cache-control", "public, No-Store"),
+            ("cache-control", "private=\"x\""),
+            ("cache-control", "no-cache"),
+            ("vary", "*"),
+            ("vary", "accept-encoding, cookie"),
+            ("vary", "user-agent"),
+            ("vary", ""),
             ("content-length", "5"),
         ] {
             assert_eq!(answers(200, 5, &[length, bad]), None, "{bad:?}");

@@ -53,7 +53,10 @@ pub(crate) struct Talk {
 
 /// What goes on how.
 enum Through {
-    Relayed { out: Flow, back: Flow },
+    Relayed {
+        out: Flow,
+        back: Flow,
+    },
     ReadAsTls(Vec<u8>),
     ReadAsHttp(Vec<u8>),
     /// The other side can't be reached, for this reason: what is kept of it can still be had.
@@ -366,8 +369,12 @@ impl Talk {
 
     async fn go_on(&self, client: TcpStream, dialled: Dialled, through: Through) {
         let Dialled { stream: upstream, address, mut live } = dialled;
-        let passage =
-            Passage { number: self.number, endpoint: self.endpoint.clone(), address: Some(address), caller: self.caller.clone() };
+        let passage = Passage {
+            number: self.number,
+            endpoint: self.endpoint.clone(),
+            address: Some(address),
+            caller: self.caller.clone(),
+        };
         let session = &self.gate.session;
         let ended = match (through, &self.gate.reader) {
             (Through::Relayed { out, back }, _) => {

@@ -131,7 +131,13 @@ fn what_is_not_for_everybody_is_asked_for_each_time() {
             assert_eq!(asked.borrow().len(), expected, "{header} {status} {headers:?}");
             // And the other way round: who shows a key is not given what others got.
             gate.get(request()).await;
-            let expected = if given { 1 } else if headers.is_empty() && status == 200 { 3 } else { expected + 1 };
+            let expected = if given {
+                1
+            } else if headers.is_empty() && status == 200 {
+                3
+            } else {
+                expected + 1
+            };
             assert_eq!(asked.borrow().len(), expected, "{header} {status} {headers:?}");
         }
         for target in ["/a.whl?x", "/a.html", "//a.whl", "/x%2Fa.whl"] {
@@ -206,7 +212,8 @@ fn the_same_path_of_another_host_or_port_is_another_file() {
             answer.into_body().collect().await.unwrap();
         }
         assert_eq!((evil.borrow().len(), asked.borrow().len()), (1, 0));
-        let gate_of = |port| gate(Setting { endpoint: named(port), ..kept.setting() }, &roots, TestPorter::new(allow), good);
+        let gate_of =
+            |port| gate(Setting { endpoint: named(port), ..kept.setting() }, &roots, TestPorter::new(allow), good);
         assert_eq!(gate_of(443).await.get(get("/a.whl")).await.0, 200);
         assert_eq!(asked.borrow().len(), 1, "what the evil one said is not what this one says");
         let at = gate_of(8443).await;
