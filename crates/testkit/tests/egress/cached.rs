@@ -1,14 +1,18 @@
 //! Downloads that are kept: fetched once for all sandboxes of a user, judged each time, and on the record.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use belljar_testkit::Who;
-use belljar_testkit::twice::Check;
+use belljar_testkit::twice::{self, Check};
+use libtest_mimic::Trial;
 
 use crate::attacks::{paths, same};
 use crate::clients_packages::{WHEEL, run};
+use crate::namespace;
 use crate::needing::{Needing, PYTHON, python};
 use crate::told;
 use crate::world::{NAME, OTHER, World};
@@ -20,7 +24,16 @@ pub const ALL: &[(&str, Check)] = &[
     ("somebody_who_is_offline_still_has_what_is_kept", offline),
     ("several_sandboxes_at_once_get_the_same_file", at_once),
     ("what_is_kept_goes_with_the_garbage", garbage),
+    ("a_killed_gate_leaves_nothing_that_is_given_or_stays", killed),
 ];
+
+pub fn full_disk_trials() -> Vec<Trial> {
+    let trial = |who| {
+        let why = namespace::why_not().or(twice::why_not(who));
+        twice::trial("a_disk_that_is_full_keeps_nothing_and_downloads_go_on", who, why, move || full(who))
+    };
+    [Who::Root, Who::Ordinary].map(trial).into()
+}
 
 pub const NEEDING: &[Needing] = &[("pip_installs_a_second_time_without_the_servers_file", &[PYTHON], pip)];
 
@@ -29,7 +42,7 @@ pub fn keeps(world: &World, more: &str) -> Result<(), String> {
     let port = world.https;
     let both = |after: &str| format!("\"{NAME}:{port}{after}\", \"{OTHER}:{port}{after}\"");
     let immutable: Vec<String> =
-        ["/files/packages/**", "/host/*.whl", "/twisted/*/*.whl"].iter().map(|path| both(path)).collect();
+        ["/files/packages/**", "/host/*.whl", "/twisted/*/*.whl", "/zeros/*"].iter().map(|path| both(path)).collect();
     world.desk.policy(&format!(
         "[network]\ndownload = [{}]\nallow = [\"127.0.0.1:{port}\"]\nimmutable = [{}]\n{more}\n\
          [approvals]\ntimeout = \"1ms\"\n",
@@ -92,7 +105,7 @@ fn once(who: Who) -> Result<(), String> {
     same(kept.len(), 1, &kept)?;
     same(kept[0].file_name().is_some_and(|name| *name == *digest), true, &kept)?;
     let said = world.run(&["--json"], &["curl", "-sS", "-m", "60", "-o", "/dev/null", &file])?;
-    let result: serde_json::Value = told(serde_json::from_slice(&said.out))?;
+    let result: serde_json::Value = told(serde_json::from_str(said.error.trim().lines().last().unwrap_or_default()))?;
     let traffic = &result["network"];
     same((traffic["cached"].as_u64(), traffic["received"].as_u64()), (Some(3 << 20), Some(0)), &result)?;
     let log = world.desk.say(&["log", "--json"]).map(|log| String::from_utf8_lossy(&log.out).into_owned())?;
@@ -199,6 +212,67 @@ fn garbage(who: Who) -> Result<(), String> {
     same((contents(&world)?.len(), said.contains("1 kept download")), (1, true), &said)?;
     let said = gc(&["gc", "--older-than", "0s"])?;
     same((contents(&world)?.len(), said.contains("1 kept download")), (0, true), &said)
+}
+
+fn killed(who: Who) -> Result<(), String> {
+    let world = World::of(who)?;
+    keeps(&world, "")?;
+    // More than all buffers on its way can hold.
+    let script = format!(
+        "import sys, urllib.request\nr = urllib.request.urlopen('{}')\nr.read(1)\nprint('begun', flush=True)\nsys.stdin.read()",
+        world.url("/zeros/268435456")
+    );
+    let mut command = world.command(&[], &["/usr/bin/python3", "-c", &script]);
+    let mut child = told(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn())?;
+    let mut line = String::new();
+    told(BufReader::new(child.stdout.take().ok_or("it has an output")?).read_line(&mut line))?;
+    let coming = || told(fs::read_dir(downloads(&world).join("coming"))).map(Iterator::count);
+    same((line.as_str(), coming()?), ("begun\n", 1), "it is on its way")?;
+    told(child.kill().and_then(|()| child.wait()))?;
+    same(contents(&world)?.len(), 0, "nothing that is not whole is there")?;
+    let until = Instant::now() + Duration::from_secs(60);
+    let mut said = world.desk.expect(&["gc"], 0, "")?;
+    // The gate goes with whoever made it, a moment later.
+    while coming()? > 0 && Instant::now() < until {
+        said = world.desk.expect(&["gc"], 0, "")?;
+    }
+    same(coming()?, 0, &said)?;
+    package(&world, "a-1.0.whl", 5000)?;
+    fetched(&world, &world.url("/files/packages/a-1.0.whl"))?;
+    same(contents(&world)?.len(), 1, "and it goes on")
+}
+
+/// A disk of two megabytes for what is kept.
+fn full(who: Who) -> Result<(), String> {
+    let world = World::of(who)?;
+    keeps(&world, "")?;
+    let place = downloads(&world);
+    told(fs::create_dir_all(&place))?;
+    for folder in [place.parent().unwrap_or(&place), &place] {
+        told(world.desk.project.give(folder))?;
+    }
+    for (name, bytes) in [("small-1.0.whl", 100_000), ("large-1.0.whl", 3 << 20), ("other-1.0.whl", 1 << 20)] {
+        package(&world, name, bytes)?;
+    }
+    let get =
+        |name: &str| format!("curl -sS -f -m 60 {} | wc -c", world.url(&format!("/files/packages/{name}-1.0.whl")));
+    let (small, large, other) = (get("small"), get("large"), get("other"));
+    let script = [&small, &small, &large, &large, &other, &other].map(String::as_str).join("; ");
+    let plain = world.command(&[], &["sh", "-c", &script]);
+    let mount = "mount -t tmpfs -o size=2m,mode=700,uid=$1 tmpfs \"$2\" && \
+                 dd if=/dev/zero of=\"$2/filler\" bs=1M count=1 2>/dev/null && shift 2 && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", mount, "sh"]);
+    command.arg(world.desk.project.who.user_id().to_string()).arg(&place);
+    command.arg(plain.get_program()).args(plain.get_args()).env_clear();
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let done = told(command.current_dir(&world.desk.project.work).stdin(Stdio::null()).output())?;
+    let out = String::from_utf8_lossy(&done.stdout).into_owned();
+    let sizes: Vec<&str> = out.split_whitespace().collect();
+    same(sizes, vec!["100000", "100000", "3145728", "3145728", "1048576", "1048576"], &done)?;
+    let asked = paths(&world)?;
+    let count = |name: &str| asked.iter().filter(|path| path.contains(name)).count();
+    same((count("small"), count("large"), count("other")), (1, 2, 2), &asked)
 }
 
 fn pip(who: Who) -> Result<(), String> {

@@ -64,6 +64,7 @@ fn main() {
     trials.extend(needing.concat().into_iter().flat_map(needing::trials));
     trials.extend(attacks_names::trials());
     trials.extend(attacks_state::full_disk_trials());
+    trials.extend(cached::full_disk_trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
