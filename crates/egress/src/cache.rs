@@ -103,6 +103,9 @@ impl Cache {
     }
 
     pub(crate) async fn find(&self, key: &Key) -> Found {
+        if !is_ours(&self.folder) {
+            return Found::Nothing;
+        }
         let name = self.folder.join("names").join(key.name());
         let entry = match read_entry(&name) {
             Ok(Some(entry)) if entry.key == key.0 => entry,
@@ -208,12 +211,16 @@ fn remove(path: &Path) {
     fs::remove_file(path).ok();
 }
 
-/// For us alone. A folder that others could write to is none of ours.
+/// For us alone.
 fn make_folders(folder: &Path) -> io::Result<()> {
     for part in ["names", "contents", "coming"] {
         DirBuilder::new().recursive(true).mode(0o700).create(folder.join(part))?;
     }
-    let seen = fs::metadata(folder)?;
-    let private = seen.uid() == rustix::process::geteuid().as_raw() && seen.mode() & 0o077 == 0;
-    private.then_some(()).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
+    is_ours(folder).then_some(()).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
+}
+
+/// One that others could write to is none of ours.
+fn is_ours(folder: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    fs::metadata(folder).is_ok_and(|seen| seen.is_dir() && seen.uid() == own && seen.mode() & 0o077 == 0)
 }

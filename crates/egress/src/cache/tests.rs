@@ -226,4 +226,7 @@ fn a_folder_that_others_can_write_to_is_not_used() {
     keep(&cache, "/a.whl", b"some").unwrap();
     fs::set_permissions(&place.0, fs::Permissions::from_mode(0o777)).unwrap();
     assert_eq!(keep(&cache, "/b.whl", b"some"), None);
+    assert_eq!(find(&cache, "/a.whl"), Err("nothing".to_owned()));
+    fs::set_permissions(&place.0, fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(find(&cache, "/a.whl").is_ok());
 }
