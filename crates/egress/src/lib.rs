@@ -3,6 +3,7 @@
 //! Blocking at its surface. Sending starts no thread, and leaves none behind: sandboxes are forked from processes that may
 //! have told an anchor before. Whoever answers is not trusted: time and memory are bounded whatever they do.
 
+mod cache;
 mod client;
 mod deadline;
 mod error;
@@ -14,6 +15,7 @@ mod read;
 mod streams;
 mod trust;
 
+pub use cache::{Cache, Collected as CollectedDownloads, collect as collect_downloads};
 pub use client::{Answer, Client, Settings};
 pub use error::{Error, Result};
 pub use gate::{GateLimits, GateSettings, listen, on_a_thread, serve as serve_gate};
@@ -26,5 +28,6 @@ pub use trust::{Trust, bundle, roots, roots_in};
 /// What reads bytes that the guest chose. Not for use: for those who try it with all kinds of bytes.
 #[doc(hidden)]
 pub mod hostile {
+    pub use crate::cache::hostile::{Entry, Told, fit};
     pub use crate::gate::hostile::*;
 }

@@ -35,6 +35,7 @@ use self::authority::Protocol;
 use self::http1::Exchanges;
 use self::http2::Share;
 use self::tls::{Begun, Hello, Unheard};
+use crate::cache::Cache;
 use crate::error::Result;
 use crate::gate::passage::Passage;
 use crate::gate::session::Session;
@@ -69,6 +70,8 @@ pub struct Reader {
     trust: Trust,
     configuration: OnceCell<Arc<ClientConfig>>,
     limits: ReadLimits,
+    /// What is kept of downloads, if anything is.
+    cache: Option<Rc<Cache>>,
     /// How many connections are read now.
     live: Rc<std::cell::Cell<u32>>,
 }
@@ -86,8 +89,17 @@ impl Reader {
             trust,
             configuration: OnceCell::new(),
             limits,
+            cache: None,
             live: Rc::default(),
         }
+    }
+
+    pub fn with_cache(self, cache: Option<Cache>) -> Reader {
+        Reader { cache: cache.map(Rc::new), ..self }
+    }
+
+    pub(crate) fn has_cache(&self) -> bool {
+        self.cache.is_some()
     }
 
     fn configuration(&self) -> Result<Arc<ClientConfig>> {
@@ -154,6 +166,35 @@ impl Reader {
         Ok(Some((Box::new(client), Box::new(server), protocol)))
     }
 
+    /// A connection on which TLS is spoken, to somebody who can't be reached: what is kept of them can still be had.
+    pub(crate) async fn alone(
+        &self,
+        session: &Rc<Session>,
+        passage: Passage,
+        begun: Vec<u8>,
+        client: TcpStream,
+        why: String,
+    ) -> io::Result<()> {
+        client.set_nodelay(true)?;
+        let Some(authority) = &self.authority else { return Err(io::ErrorKind::PermissionDenied.into()) };
+        let (endpoint, limits) = (&passage.endpoint, &self.limits);
+        let hello = match Box::pin(Hello::hear(Begun::new(begun, client), endpoint, limits)).await {
+            Ok(hello) => hello,
+            Err(Unheard::Failed(error)) => return Err(error),
+            Err(Unheard::Refused(rule, why)) => {
+                return relay::unreadable(session, &passage, rule, why).map_err(io::Error::other);
+            }
+        };
+        let why = format!("{} can't be reached, and of what is kept this is no part: {why}", endpoint.host);
+        match hello.speaks_http1() {
+            Some(protocol) => {
+                let client = Box::new(hello.answer(authority, endpoint, limits, protocol).await?);
+                Box::pin(self.exchanges(session, passage, true).alone(client, why)).await
+            }
+            None => hello.explain(authority, endpoint, limits, why).await,
+        }
+    }
+
     /// A connection in clear.
     pub(crate) async fn plain(
         &self,
@@ -174,6 +215,7 @@ impl Reader {
             secrets: self.secrets.clone(),
             limits: self.limits,
             encrypted,
+            cache: self.cache.clone(),
             share: Share::take(&self.live),
         }
     }

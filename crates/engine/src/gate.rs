@@ -15,7 +15,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-use egress::{GateLimits, GateSettings, ReadLimits, Reader, SecretValue, Trust};
+use egress::{Cache, GateLimits, GateSettings, ReadLimits, Reader, SecretValue, Trust};
 use model::{Doors, Gated, Handed, Outcome, Outside, Published, SetupFailure, Traffic, Trouble, Wall};
 use sys::process::{Alone, Forked, Namespaces};
 use sys::{descriptors, process, signals};
@@ -24,6 +24,12 @@ pub use fetcher::{Source, begin as begin_fetching};
 pub use news::News;
 pub use porter::{Doorkeeper, Shared};
 use trusted::Trusted;
+
+/// Where what is kept of downloads lies: with all that belongs to this user, or to this tenant of a service, who shares it with
+/// nobody.
+pub fn downloads() -> Option<std::path::PathBuf> {
+    workspace::state_folder().map(|state| state.join("downloads"))
+}
 
 /// A gate that waits for its sandbox, or serves it.
 pub struct Gate {
@@ -52,6 +58,8 @@ pub struct Plan {
     pub fetcher: Option<i32>,
     /// Somebody inside may be written in Java, which trusts in a way of its own.
     pub java: bool,
+    /// What is kept of downloads, if anything is.
+    pub cache: Option<Cache>,
 }
 
 /// More of what it did than this is not told.
@@ -60,7 +68,7 @@ const LONGEST_REPORT: usize = 160 << 10;
 impl Gate {
     /// Forks it, with everything that can fail in a way that a person can mend done before.
     pub fn begin(plan: Plan) -> Result<Gate, Outcome> {
-        let Plan { gated, mut keeper, secrets, fetcher, java } = plan;
+        let Plan { gated, mut keeper, secrets, fetcher, java, cache } = plan;
         let visits = listen(&gated.published)?;
         let published = !visits.is_empty();
         let (ours, theirs) = descriptors::wire().map_err(not_begun)?;
@@ -71,7 +79,7 @@ impl Gate {
         match process::fork_into(alone, Namespaces::NONE, None).map_err(not_begun)? {
             Forked::Child => {
                 drop((ours, news, files));
-                attend(theirs, gated, keeper, writes, secrets, visits)
+                attend(theirs, gated, keeper, writes, secrets, cache, visits)
             }
             Forked::Parent { pid, .. } => {
                 let link = Rc::new(Link { pid, wire: ours, fetcher, said: RefCell::default() });
@@ -163,6 +171,7 @@ fn attend(
     keeper: Doorkeeper,
     writes: Option<Trusted>,
     secrets: Vec<SecretValue>,
+    cache: Option<Cache>,
     visits: Vec<(Published, TcpListener)>,
 ) -> ! {
     let serve = || -> io::Result<Option<Traffic>> {
@@ -186,7 +195,7 @@ fn attend(
             },
             None => None,
         };
-        let reader = Reader::new(authority, secrets, Trust::Host, ReadLimits::default());
+        let reader = Reader::new(authority, secrets, Trust::Host, ReadLimits::default()).with_cache(cache);
         let mut words = [0; 16];
         let (count, all) = descriptors::receive(wire.as_fd(), &mut words)?;
         let [a, b, c, d, streams, names, long_names] = words[..7] else { return Ok(None) };

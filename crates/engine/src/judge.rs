@@ -102,7 +102,8 @@ impl Admitted {
             watch: watch.clone(),
             news: None,
         };
-        let mut gate = Gate::begin(Plan { gated: gated.clone(), keeper, secrets, fetcher, java: facts.java })?;
+        let cache = gate::downloads().and_then(|folder| egress::Cache::at(folder, loaded.policy.cache()));
+        let mut gate = Gate::begin(Plan { gated: gated.clone(), keeper, secrets, fetcher, java: facts.java, cache })?;
         record.hears(gate.news(), fresh.clone());
         Ok(Some(gate))
     }

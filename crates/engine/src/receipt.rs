@@ -97,7 +97,7 @@ fn stating(known: &Known, finished: &Finished, chain: &Chain, listed: bool) -> V
             "backend": finished.backend, "image": finished.image, "walls": walls, "proven": proven,
             "egress": finished.traffic.as_ref().map(|traffic| json!({
                 "hosts": traffic.hosts, "connections": traffic.connections, "requests": traffic.requests,
-                "refused": traffic.refused, "sent": traffic.sent, "received": traffic.received,
+                "refused": traffic.refused, "sent": traffic.sent, "received": traffic.received, "cached": traffic.cached,
                 "secrets": traffic.secrets, "lost": traffic.lost,
             })),
             "outcome": {

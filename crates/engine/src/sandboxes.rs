@@ -225,6 +225,12 @@ impl Sandboxes for Engine {
             let what = format!("{count} left by killed runs with the backend `{}`", backend.name());
             collected.removed.extend((count > 0).then_some(Removed { what, bytes: 0 }));
         }
+        if let Some(folder) = crate::gate::downloads() {
+            let egress::CollectedDownloads { files, bytes } = egress::collect_downloads(&folder, older_than, only_tell);
+            let what = format!("{files} kept {}", if files == 1 { "download" } else { "downloads" });
+            collected.removed.extend((files > 0).then_some(Removed { what, bytes }));
+            collected.bytes += bytes;
+        }
         Ok(collected)
     }
 }

@@ -8,6 +8,7 @@ mod cedar;
 mod cells;
 mod code;
 mod denials;
+mod downloads;
 mod exports;
 mod fence;
 mod files;
@@ -41,6 +42,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("cells", cells::law),
     ("code", code::law),
     ("denials", denials::law),
+    ("downloads", downloads::law),
     ("exports", exports::law),
     ("fence", fence::law),
     ("files", files::law),

@@ -45,6 +45,11 @@ fn denials_are_few_and_safe_to_look_at() {
 }
 
 #[test]
+fn what_is_kept_of_downloads_is_what_was_said() {
+    holds("downloads");
+}
+
+#[test]
 fn every_entry_has_a_form_in_each_format_and_none_ends_a_line() {
     // Each try maps what it finds five times.
     tried("exports", TRIES / 20);

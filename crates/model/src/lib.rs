@@ -57,7 +57,7 @@ pub use grant::{Accepted, Access, Command, Files, Grant, Ground, GroundKind, Lim
 pub use languages::{Code, Language, NoToolchain, Toolchains};
 pub use monitor::{Agents, Alert, Baseline, Detector, Hold, Response, Watched};
 pub use network::{
-    AUTHORITIES, AskedAtGate, Asking, Caller, Doors, Endpoint, Gated, Handed, Host, HostName, JAVA_AUTHORITIES,
+    AUTHORITIES, AskedAtGate, Asking, Cached, Caller, Doors, Endpoint, Gated, Handed, Host, HostName, JAVA_AUTHORITIES,
     NOT_NAMED, Network, NetworkDeed, NetworkEvent, Opening, OutgoingRequest, Outside, Porter, Published, SecretGrant,
     Traffic, WEB_SOCKET,
 };

@@ -165,6 +165,14 @@ pub trait Porter {
     /// host's own, of a private network, or of nobody's. Only somebody who wrote the address has allowed that.
     fn leads_to(&self, destination: &Endpoint, address: IpAddr) -> Judgement;
     fn lets(&self, request: &OutgoingRequest) -> Judgement;
+    /// Whether some files of a host may be answered with what is kept of earlier downloads. Nobody has said so, if not said.
+    fn keeps_some_of(&self, _destination: &Endpoint) -> bool {
+        false
+    }
+    /// Whether what such a request leads to never changes, so that it may be kept and given to others who are let, too.
+    fn keeps(&self, _request: &OutgoingRequest) -> bool {
+        false
+    }
     /// Whether a secret may be added to what goes there.
     fn adds(&self, secret: &str, destination: &Endpoint) -> Judgement;
     /// Asks a person about what a judgement left open. Takes as long as they take.
@@ -238,6 +246,21 @@ pub struct NetworkEvent {
     /// How often, where the same came again and again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
+    /// Where what is kept of downloads had a part in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cached>,
+}
+
+/// What became of a download that is kept for others; with the BLAKE3 digest of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cached {
+    /// It was answered with what is kept, and nobody outside was asked.
+    Served(String),
+    /// It came from outside, and is kept from now on.
+    Kept(String),
+    /// What was kept is no longer what it was: it is fetched again. The digest is what it should have had.
+    Damaged(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,6 +316,7 @@ impl NetworkEvent {
             grant: String::new(),
             secret: None,
             times: None,
+            cache: None,
         }
     }
 }
@@ -337,6 +361,9 @@ pub struct Traffic {
     /// Bytes that went out, and that came back.
     pub sent: u64,
     pub received: u64,
+    /// Bytes that programs inside got of what is kept of earlier downloads, and that nobody outside was asked for.
+    #[serde(default)]
+    pub cached: u64,
     /// Where connections went, without repetition, and no more than fit.
     pub hosts: Vec<String>,
     /// Names of secrets that were added.

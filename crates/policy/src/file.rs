@@ -226,6 +226,12 @@ pub struct Network {
     /// Hosts of repositories: to fetch is allowed, to push asks.
     #[serde(default)]
     pub git: Vec<Text>,
+    /// Files that never change once they are published, such as `files.example.org/packages/**/*.whl`: of hosts whose requests
+    /// are read, what was downloaded of these is kept for the next sandbox. It allows nothing.
+    #[serde(default)]
+    pub immutable: Vec<Text>,
+    /// How much of such downloads is kept: `8G`, if not said. `none` keeps nothing, and gives nothing that was kept.
+    pub cache: Option<Text>,
 }
 
 #[derive(Deserialize)]

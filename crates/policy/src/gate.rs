@@ -16,6 +16,7 @@ use model::{
 use crate::argument::Told;
 use crate::grants::grant_for;
 use crate::host::HostPattern;
+use crate::immutable::Immutable;
 use crate::pattern::Care;
 use crate::policy::Policy;
 use crate::rule::{Part, Rule};
@@ -143,6 +144,22 @@ impl<P: Borrow<Policy>> GateRules<P> {
         // What is asked about all that goes there was asked when the connection was opened.
         let asked: Vec<Asking> = questions(&self.connection(to).reasons);
         answered(judgement, &asked)
+    }
+
+    /// Whether downloads of some files there are kept.
+    pub fn keeps_some_of(&self, to: &Endpoint) -> bool {
+        self.policy().cache() > 0 && self.immutable().any(|one| one.is_at(to))
+    }
+
+    /// Whether what a request leads to never changes. That it may go out is another question, and is asked each time.
+    pub fn keeps(&self, request: &OutgoingRequest) -> bool {
+        let OutgoingRequest { destination, method, path, query, body: _ } = request;
+        let plain = method == "GET" && query.is_empty() && self.policy().cache() > 0;
+        plain && self.immutable().any(|one| one.matches(destination, path))
+    }
+
+    fn immutable(&self) -> impl Iterator<Item = &Immutable> {
+        self.policy().immutable().chain(&self.wanted.immutable)
     }
 
     pub fn secret(&self, name: &str, to: &Endpoint) -> Judgement {

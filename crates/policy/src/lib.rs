@@ -12,6 +12,7 @@ mod findings;
 mod gate;
 mod grants;
 mod host;
+mod immutable;
 mod judge;
 mod links;
 mod monitor;

@@ -29,7 +29,7 @@ pub fn granted(request: &Request, policy: &Policy, facts: &Facts) -> Result<Netw
         return Ok(Network::Closed);
     }
     let reachable = gate.reachable();
-    let Wanted { none: _, allow: _, deny: _, registries: _, secrets, pinned, published } = gate.wanted();
+    let Wanted { none: _, allow: _, deny: _, registries: _, immutable: _, secrets, pinned, published } = gate.wanted();
     for secret in secrets {
         let goes = secret.hosts.iter().any(|host| reachable.iter().any(|known| known.meets(host, crate::Care::Exact)));
         if let (false, Some(host)) = (goes, secret.hosts.first()) {

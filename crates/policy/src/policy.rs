@@ -12,6 +12,7 @@ use model::{Action, Asked, ForeignRules, Ruling, Strength, Wall};
 use crate::compile::{Owner, compile};
 use crate::file::{File, Text};
 use crate::host::HostPattern;
+use crate::immutable::Immutable;
 use crate::pattern::{PathPattern, Roots};
 use crate::presets;
 use crate::reader::{BadPolicy, Source, nearest, read};
@@ -70,6 +71,7 @@ pub struct Approving {
 /// What it means may change with the version.
 const BUILT_IN: &str = concat!("built-in-", env!("CARGO_PKG_VERSION"));
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
+const DEFAULT_CACHE: u64 = 8 << 30;
 /// Levels, one of which everything else is laid over.
 const LEVELS: [&str; 3] = ["locked", "balanced", "open"];
 /// What holds where no level is named: all that the walls can hold is allowed.
@@ -199,6 +201,16 @@ impl Policy {
         set
     }
 
+    /// How many bytes of downloads are kept: the least that anybody says.
+    pub fn cache(&self) -> u64 {
+        self.voices.iter().filter_map(|voice| voice.sheet.settings.cache).min().unwrap_or(DEFAULT_CACHE)
+    }
+
+    /// Whose downloads are kept, as somebody who can give says.
+    pub(crate) fn immutable(&self) -> impl Iterator<Item = &Immutable> {
+        self.giving().flat_map(|voice| &voice.sheet.settings.immutable)
+    }
+
     /// Where a secret may go, as somebody who can give says.
     pub(crate) fn secret_hosts(&self, name: &str) -> impl Iterator<Item = &HostPattern> {
         let terms = self.giving().filter_map(move |voice| voice.sheet.settings.secrets.get(name));
@@ -285,6 +297,7 @@ fn has_no_effect(said: &Sheet, file: &str) -> Option<String> {
         ("network.allow", !said.rules.iter().any(|rule| rule.id == "network.allow")),
         ("network.download", !said.rules.iter().any(|rule| rule.id == "network.download")),
         ("network.git", !said.rules.iter().any(|rule| rule.id == "network.git")),
+        ("network.immutable", settings.immutable.is_empty()),
     ];
     let parts: Vec<&str> = parts.into_iter().filter(|(_, empty)| !empty).map(|(name, _)| name).collect();
     let are = if parts.len() == 1 { "has" } else { "have" };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use model::{Action, Asked, Ruling, Strength, Wall};
 
 use crate::host::HostPattern;
+use crate::immutable::Immutable;
 use crate::monitor::MonitorTerms;
 use crate::pattern::{Glob, PathPattern};
 use crate::rule::Rule;
@@ -47,6 +48,10 @@ pub struct Settings {
     /// Whether secrets are taken out of output.
     pub redact: Option<bool>,
     pub secrets: BTreeMap<String, SecretTerms>,
+    /// Files whose downloads are kept.
+    pub immutable: Vec<Immutable>,
+    /// How many bytes of them.
+    pub cache: Option<u64>,
 }
 
 /// What is said of one secret.
@@ -127,6 +132,8 @@ impl Settings {
             findings,
             redact,
             secrets,
+            immutable,
+            cache,
         } = later;
         self.limits = either(&limits, &self.limits, |later, earlier| later.or(earlier));
         self.read.extend(read);
@@ -157,6 +164,8 @@ impl Settings {
         }
         self.findings.ignore.extend(ignore);
         self.redact = redact.or(self.redact);
+        self.immutable.extend(immutable);
+        self.cache = cache.or(self.cache);
         for (name, SecretTerms { hosts, source, ttl, variable, prefix }) in secrets {
             let known = self.secrets.entry(name).or_default();
             known.hosts.extend(hosts);

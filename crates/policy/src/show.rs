@@ -163,6 +163,15 @@ impl Voice {
         if let Some(redact) = settings.redact {
             say(format!("{} secrets out of output", if redact { "take" } else { "do not take" }), "");
         }
+        if !settings.immutable.is_empty() {
+            let written: Vec<&str> = settings.immutable.iter().map(|one| one.written.as_str()).collect();
+            say(format!("keep downloads of {}", written.join(", ")), "");
+        }
+        match settings.cache {
+            Some(0) => say("keep no downloads".to_owned(), ""),
+            Some(most) => say(format!("keep at most {most} bytes of downloads"), ""),
+            None => {}
+        }
         for (name, terms) in &settings.secrets {
             let hosts: Vec<String> = terms.hosts.iter().map(|(pattern, _)| pattern.to_string()).collect();
             if let Some((_, place)) = terms.hosts.first() {

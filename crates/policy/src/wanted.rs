@@ -4,11 +4,13 @@ use model::{HostName, NetworkAsked, Published, Refusal};
 
 use crate::compile::is_secret;
 use crate::host::HostPattern;
+use crate::immutable::Immutable;
 use crate::pattern::{Care, Roots};
 use crate::policy::Policy;
 use crate::presets;
 use crate::reader::nearest;
 use crate::rule::Rule;
+use crate::sheet::Sheet;
 
 #[derive(Default)]
 pub struct Wanted {
@@ -17,6 +19,8 @@ pub struct Wanted {
     pub deny: Vec<HostPattern>,
     /// Rules of registries that are named.
     pub registries: Vec<Rule>,
+    /// What of those never changes.
+    pub immutable: Vec<Immutable>,
     pub secrets: Vec<WantedSecret>,
     pub pinned: Vec<(HostName, std::net::IpAddr)>,
     pub published: Vec<Published>,
@@ -35,7 +39,7 @@ impl Wanted {
         let mut wanted = Wanted { none: *none, ..Wanted::default() };
         for text in deny {
             match text.strip_prefix('@') {
-                Some(name) => wanted.deny.extend(hosts(&registry(name)?).cloned()),
+                Some(name) => wanted.deny.extend(hosts(&registry(name)?.rules).cloned()),
                 None => wanted.deny.push(host(text, "--deny-net")?),
             }
         }
@@ -44,7 +48,11 @@ impl Wanted {
         }
         for text in allow {
             match text.strip_prefix('@') {
-                Some(name) => wanted.registries.extend(registry(name)?),
+                Some(name) => {
+                    let registry = registry(name)?;
+                    wanted.registries.extend(registry.rules);
+                    wanted.immutable.extend(registry.settings.immutable);
+                }
                 None => wanted.allow.push(host(text, "--allow-net")?),
             }
         }
@@ -138,13 +146,13 @@ fn host(text: &str, flag: &str) -> Result<HostPattern, Refusal> {
     })
 }
 
-fn registry(name: &str) -> Result<Vec<Rule>, Refusal> {
+fn registry(name: &str) -> Result<Sheet, Refusal> {
     let nowhere = Roots { home: "/", project: None };
     let sheet = match presets::REGISTRIES.contains(&name) {
         true => presets::sheet(name, nowhere).and_then(Result::ok),
         false => None,
     };
-    sheet.map(|(sheet, _)| sheet.rules).ok_or_else(|| {
+    sheet.map(|(sheet, _)| sheet).ok_or_else(|| {
         let meant = match nearest(name, presets::REGISTRIES) {
             Some(meant) => format!("did you mean `@{meant}`?"),
             None => format!("there are: @{}", presets::REGISTRIES.join(", @")),

@@ -141,6 +141,73 @@ fn registries_are_for_downloads() {
 }
 
 #[test]
+fn of_registries_files_are_kept_and_no_index() {
+    let all = ["@pypi", "@npm", "@crates", "@goproxy", "@maven", "@rubygems", "@debian", "@git-hosts"];
+    let policy = of("");
+    let gate = gate(&policy, &asked(&all));
+    let digest = "ab/cd/0123456789012345678901234567890123456789012345678901234567";
+    let wheel = format!("/packages/{digest}/requests-2.32.0-py3-none-any.whl");
+    for (host, path) in [
+        ("files.pythonhosted.org", wheel.as_str()),
+        ("registry.npmjs.org", "/left-pad/-/left-pad-1.3.0.tgz"),
+        ("registry.npmjs.org", "/@types/node/-/node-22.0.0.tgz"),
+        ("static.crates.io", "/crates/serde/serde-1.0.0.crate"),
+        ("static.crates.io", "/crates/serde/1.0.0/download"),
+        ("proxy.golang.org", "/github.com/a/b/@v/v1.2.3.zip"),
+        ("repo.maven.apache.org", "/maven2/org/junit/junit/4.13/junit-4.13.jar"),
+        ("rubygems.org", "/gems/rails-8.0.0.gem"),
+        ("deb.debian.org", "/debian/pool/main/b/bash/bash_5.2_amd64.deb"),
+    ] {
+        assert!(gate.keeps(&request("GET", host, path)), "{host}{path}");
+        assert!(gate.keeps_some_of(&to(host)));
+        for other in [request("HEAD", host, path), request("GET", host, &format!("{path}?x")), {
+            request("GET", &format!("{host}:80"), path)
+        }] {
+            assert!(!gate.keeps(&other), "{other:?}");
+        }
+    }
+    for (host, path) in [
+        ("pypi.org", "/simple/requests/"),
+        ("pypi.org", wheel.as_str()),
+        ("registry.npmjs.org", "/left-pad"),
+        ("registry.npmjs.org", "/@types%2Fnode"),
+        ("index.crates.io", "/se/rd/serde"),
+        ("static.rust-lang.org", "/dist/channel-rust-stable.toml"),
+        ("proxy.golang.org", "/github.com/a/b/@v/list"),
+        ("proxy.golang.org", "/github.com/a/b/@v/master.info"),
+        ("proxy.golang.org", "/github.com/a/b/@latest"),
+        ("repo.maven.apache.org", "/maven2/org/junit/junit/maven-metadata.xml"),
+        ("index.rubygems.org", "/versions"),
+        ("deb.debian.org", "/debian/dists/stable/InRelease"),
+        ("codeload.github.com", "/a/b/tar.gz/main"),
+        ("example.org", "/gems/rails-8.0.0.gem"),
+    ] {
+        assert!(!gate.keeps(&request("GET", host, path)), "{host}{path}");
+    }
+}
+
+#[test]
+fn the_least_is_kept_that_anybody_says_and_a_stranger_adds_nothing() {
+    let file = request("GET", "a.org", "/f/x.whl");
+    let user = "version = 1\n[network]\nimmutable = [\"a.org/f/**\"]\ncache = \"1G\"\n";
+    let kept = |managed, user, project| {
+        let policy = policy(managed, user, project).expect("a policy");
+        (policy.cache(), gate(&policy, &NetworkAsked::default()).keeps(&file))
+    };
+    let none = "version = 1\n[network]\ncache = \"none\"\n";
+    assert_eq!(kept(None, user, None), (1 << 30, true));
+    assert_eq!(kept(None, "version = 1\n", None), (8 << 30, false));
+    assert_eq!(kept(Some(none), user, None), (0, false));
+    assert_eq!(kept(None, user, Some((none, false))), (0, false));
+    let project = "version = 1\n[network]\nimmutable = [\"a.org/f/**\"]\ncache = \"64G\"\n";
+    assert_eq!(kept(None, "version = 1\n[network]\ncache = \"1G\"\n", Some((project, false))), (1 << 30, false));
+    assert_eq!(kept(None, "version = 1\n", Some((project, true))), (64 << 30, true));
+    for bad in ["cache = \"\"", "cache = \"much\"", "immutable = [\"a.org\"]", "immutable = [\"https://a.org/b\"]"] {
+        assert!(policy(None, &format!("version = 1\n[network]\n{bad}\n"), None).is_err(), "{bad}");
+    }
+}
+
+#[test]
 fn to_fetch_is_allowed_and_to_push_asks() {
     let policy = of("[network]\ngit = [\"git.example\"]");
     let gate = gate(&policy, &NetworkAsked::default());

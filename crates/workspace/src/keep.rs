@@ -442,11 +442,20 @@ fn collect_blobs(store: &Store, state: &State, collected: &mut Collected) -> Res
     Ok(())
 }
 
+/// What other parts of belljar keep in the same folder.
+const KEPT_BY_OTHERS: [&[u8]; 11] = [
+    b"agents", b"approvals", b"downloads", b"engines", b"gvisor", b"ledger", b"monitor", b"secrets", b"settings",
+    b"spool", b"wasm",
+];
+
 /// What lies in our folder and is not ours.
 fn foreign(store: &Store) -> Result<Vec<Shown>> {
     let mut foreign = Vec::new();
     let ours = |name: &[u8]| {
-        name.starts_with(b"state.sqlite") || matches!(name, b"layers" | b"blobs" | b"apply.lock" | b"engine-work")
+        let begins = [&b"state.sqlite"[..], b"envelopes.jsonl"].iter().any(|known| name.starts_with(known));
+        begins
+            || KEPT_BY_OTHERS.contains(&name)
+            || matches!(name, b"layers" | b"blobs" | b"apply.lock" | b"engine-work")
     };
     for (path, known) in [(store.folder().to_owned(), true), (store.layers(), false)] {
         let Ok(folder) = Folder::open(&path) else { continue };

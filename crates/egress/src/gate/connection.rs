@@ -19,6 +19,7 @@ use super::refuse::{No, Refused, reset, rule_text};
 use super::relay::{self, Flow};
 use super::sniff::{Look, look};
 use super::stand_ins::{self, Meant};
+use crate::read::Reader;
 
 const HTTP: u16 = 80;
 const HTTPS: u16 = 443;
@@ -32,6 +33,8 @@ pub(crate) enum Stop {
     Gone,
     /// It is written down where that is possible; the client is told by a reset.
     Failed,
+    /// Whoever was to be reached can't be, for this reason.
+    Unreached(String),
 }
 
 impl Stop {
@@ -50,9 +53,14 @@ pub(crate) struct Talk {
 
 /// What goes on how.
 enum Through {
-    Relayed { out: Flow, back: Flow },
+    Relayed {
+        out: Flow,
+        back: Flow,
+    },
     ReadAsTls(Vec<u8>),
     ReadAsHttp(Vec<u8>),
+    /// The other side can't be reached, for this reason: what is kept of it can still be had.
+    Alone(Vec<u8>, String),
 }
 
 pub(crate) async fn take(gate: Rc<Gate>, client: TcpStream, peer: SocketAddr) {
@@ -75,12 +83,13 @@ pub(crate) async fn take(gate: Rc<Gate>, client: TcpStream, peer: SocketAddr) {
     let talk = Talk { gate, number, caller, endpoint, peer };
     // In a box that goes when it has gone through: what follows can last for long.
     match Box::pin(talk.prepare(&client)).await {
-        Ok((dialled, through)) => talk.go_on(client, dialled, through).await,
+        Ok((Some(dialled), through)) => talk.go_on(client, dialled, through).await,
+        Ok((None, through)) => talk.go_on_alone(client, through).await,
         Err(Stop::No(no)) => {
             talk.refuse(&no);
             reset(client);
         }
-        Err(Stop::Failed) => reset(client),
+        Err(Stop::Failed | Stop::Unreached(_)) => reset(client),
         Err(Stop::Gone) => {}
     }
 }
@@ -127,7 +136,7 @@ impl Talk {
     }
 
     /// All that is to be known before anything of the client's goes out.
-    async fn prepare(&self, client: &TcpStream) -> Result<(Dialled, Through), Stop> {
+    async fn prepare(&self, client: &TcpStream) -> Result<(Option<Dialled>, Through), Stop> {
         let (judgement, read) = match self.gate.session.porter.opens(&self.endpoint) {
             Opening::Whole(judgement) => (judgement, false),
             Opening::Read(judgement) => (judgement, true),
@@ -141,7 +150,8 @@ impl Talk {
         };
         let port = self.endpoint.port;
         if !read && port != HTTP && port != HTTPS {
-            return self.listen_both_ways(client, &rule, &why).await;
+            let (dialled, through) = self.listen_both_ways(client, &rule, &why).await?;
+            return Ok((Some(dialled), through));
         }
         let Some((begun, first)) = self.beginning(client, true).await? else { return Err(Stop::Gone) };
         let through = match first {
@@ -164,7 +174,19 @@ impl Talk {
         if !matches!(through, Through::Relayed { .. }) {
             self.must_be_readable()?;
         }
-        Ok((dial(self, &rule, &why).await?, through))
+        match (dial(self, &rule, &why).await, through) {
+            (Ok(dialled), through) => Ok((Some(dialled), through)),
+            // Only where nobody answers. What is refused is refused, whatever is kept of it.
+            (Err(Stop::Unreached(why)), Through::ReadAsTls(begun)) if self.is_kept_in_part() => {
+                Ok((None, Through::Alone(begun, why)))
+            }
+            (Err(stop), _) => Err(stop),
+        }
+    }
+
+    fn is_kept_in_part(&self) -> bool {
+        let cache = self.gate.reader.as_ref().is_some_and(Reader::has_cache);
+        cache && self.gate.session.porter.keeps_some_of(&self.endpoint)
     }
 
     /// A person decides. Whoever goes away meanwhile is no longer asked for. Returns what to write down.
@@ -337,10 +359,22 @@ impl Talk {
         written || (address.is_loopback() && local)
     }
 
+    async fn go_on_alone(&self, client: TcpStream, through: Through) {
+        let (Through::Alone(begun, why), Some(reader)) = (through, &self.gate.reader) else { return reset(client) };
+        let (number, endpoint, caller) = (self.number, self.endpoint.clone(), self.caller.clone());
+        let passage = Passage { number, endpoint, address: None, caller };
+        // That nobody was reached is written down; how the client ends this is told by its requests.
+        reader.alone(&self.gate.session, passage, begun, client, why).await.ok();
+    }
+
     async fn go_on(&self, client: TcpStream, dialled: Dialled, through: Through) {
         let Dialled { stream: upstream, address, mut live } = dialled;
-        let passage =
-            Passage { number: self.number, endpoint: self.endpoint.clone(), address, caller: self.caller.clone() };
+        let passage = Passage {
+            number: self.number,
+            endpoint: self.endpoint.clone(),
+            address: Some(address),
+            caller: self.caller.clone(),
+        };
         let session = &self.gate.session;
         let ended = match (through, &self.gate.reader) {
             (Through::Relayed { out, back }, _) => {
@@ -361,7 +395,7 @@ impl Talk {
                 live.is_counted_elsewhere();
                 reader.plain(session, passage, begun, client, upstream).await
             }
-            (Through::ReadAsTls(_) | Through::ReadAsHttp(_), None) => {
+            (Through::ReadAsTls(_) | Through::ReadAsHttp(_), None) | (Through::Alone(..), _) => {
                 reset(client);
                 Err(io::Error::new(io::ErrorKind::Unsupported, "nobody here can read requests"))
             }

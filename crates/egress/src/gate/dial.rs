@@ -82,7 +82,7 @@ pub(crate) async fn dial(talk: &Talk, rule: &str, why: &str) -> Result<Dialled, 
     if let Some(live) = &live {
         live.ends_because(format!("cannot connect: {failed}"));
     }
-    Err(Stop::Failed)
+    Err(Stop::Unreached(failed))
 }
 
 /// In the order in which they are tried.
@@ -114,7 +114,10 @@ async fn addresses(talk: &Talk) -> Result<Vec<IpAddr>, Stop> {
         return Ok(addresses);
     }
     let about = talk.endpoint.to_string();
-    let unknown = |why: String| Stop::no(No::own("gate.lookup", &about, why, "").later());
+    let unknown = |why: String| {
+        talk.refuse(&No::own("gate.lookup", &about, why.clone(), "").later());
+        Stop::Unreached(why)
+    };
     let asked = name.clone();
     let lookup = tokio::task::spawn_blocking(move || look_up(&asked));
     let found = match tokio::time::timeout(gate.limits.dial, lookup).await {

@@ -10,7 +10,7 @@ pub(crate) struct Passage {
     /// In the record.
     pub number: u64,
     pub endpoint: Endpoint,
-    /// Where it was really dialled.
-    pub address: IpAddr,
+    /// Where it was really dialled; nothing, if nobody could be reached.
+    pub address: Option<IpAddr>,
     pub caller: Option<Caller>,
 }

@@ -188,6 +188,12 @@ impl Session {
         self.broken.get()
     }
 
+    /// What was given of what is kept.
+    pub fn count_cached(&self, bytes: u64) {
+        let mut traffic = self.traffic.borrow_mut();
+        traffic.cached = traffic.cached.saturating_add(bytes);
+    }
+
     pub fn traffic(&self) -> Traffic {
         self.traffic.borrow().clone()
     }

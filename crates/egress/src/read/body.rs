@@ -11,7 +11,7 @@ use http_body_util::Full;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::HeaderValue;
-use model::{NetworkDeed, NetworkEvent};
+use model::{Cached, NetworkDeed, NetworkEvent};
 
 use super::conceal::Conceal;
 use super::exchange::{Exchange, Stopped};
@@ -19,6 +19,7 @@ use super::fence::may_trail;
 use super::secrets::Scan;
 use super::value::SecretValue;
 use super::watch::Watch;
+use crate::cache::{Keeping, Whole};
 
 /// Why a body did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -165,18 +166,54 @@ pub enum Answer {
     /// By us.
     Said(Full<Bytes>),
     Relayed(Box<Relayed>),
+    /// Of what is kept.
+    Kept(Box<Given>),
+}
+
+pub struct Given {
+    whole: Whole,
+    at: u64,
+    exchange: Rc<Exchange>,
 }
 
 pub struct Relayed {
     rest: Incoming,
     conceal: Option<Conceal>,
     trailers: Option<HeaderMap>,
+    /// Gets a copy of what comes, if that is to be kept.
+    keeping: Option<Keeping>,
     exchange: Rc<Exchange>,
 }
 
 impl Answer {
-    pub fn relayed(rest: Incoming, conceal: Option<Conceal>, exchange: Rc<Exchange>) -> Answer {
-        Answer::Relayed(Box::new(Relayed { rest, conceal, trailers: None, exchange }))
+    pub fn relayed(
+        rest: Incoming,
+        conceal: Option<Conceal>,
+        keeping: Option<Keeping>,
+        exchange: Rc<Exchange>,
+    ) -> Answer {
+        Answer::Relayed(Box::new(Relayed { rest, conceal, trailers: None, keeping, exchange }))
+    }
+
+    pub fn kept(whole: Whole, exchange: Rc<Exchange>) -> Answer {
+        Answer::Kept(Box::new(Given { whole, at: 0, exchange }))
+    }
+}
+
+impl Given {
+    fn left(&self) -> u64 {
+        self.whole.entry.length.saturating_sub(self.at)
+    }
+
+    fn next(&mut self) -> Option<Result<Frame<Bytes>, Cut>> {
+        if self.left() == 0 {
+            return None;
+        }
+        // It was whole a moment ago. If it no longer is, the client sees a connection that breaks, and no end.
+        let Ok(piece) = self.whole.piece(self.at) else { return Some(Err(Cut::Stopped)) };
+        self.at += piece.len() as u64;
+        self.exchange.counts_cached(piece.len() as u64);
+        Some(Ok(Frame::data(piece.into())))
     }
 }
 
@@ -189,6 +226,7 @@ impl Relayed {
             let frame = match ready!(Pin::new(&mut self.rest).poll_frame(context)) {
                 Some(frame) => frame?,
                 None => {
+                    self.is_kept();
                     let last = self.conceal.take().map(|mut conceal| conceal.end()).filter(|last| !last.is_empty());
                     return Poll::Ready(last.map(|last| Ok(Frame::data(last.into()))));
                 }
@@ -196,6 +234,7 @@ impl Relayed {
             if let Some(data) = frame.data_ref() {
                 self.exchange.counts(0, data.len() as u64);
             }
+            self.keeps(&frame);
             let Some(conceal) = &mut self.conceal else { return Poll::Ready(Some(Ok(frame))) };
             match frame.into_data() {
                 Ok(data) => {
@@ -218,6 +257,26 @@ impl Relayed {
     }
 }
 
+impl Relayed {
+    /// A copy for others. Whatever is wrong with that, the client gets its own.
+    fn keeps(&mut self, frame: &Frame<Bytes>) {
+        let Some(keeping) = &mut self.keeping else { return };
+        let taken = frame.data_ref().is_some_and(|data| keeping.takes(data).is_ok());
+        if !taken {
+            self.keeping = None;
+        } else if self.rest.is_end_stream() {
+            self.is_kept();
+        }
+    }
+
+    /// All has come. Before the client has it all, too: whoever hears from it that it is done finds it.
+    fn is_kept(&mut self) {
+        if let Some(Ok(digest)) = self.keeping.take().map(Keeping::ends) {
+            self.exchange.is_cached(Cached::Kept(digest));
+        }
+    }
+}
+
 /// A header that can't be shown without the value is not shown.
 pub fn conceal_headers(conceal: &Conceal, headers: &mut HeaderMap) {
     for value in headers.values_mut() {
@@ -235,6 +294,7 @@ impl Body for Answer {
         match self.get_mut() {
             Answer::Said(said) => Pin::new(said).poll_frame(context).map_err(|never| match never {}),
             Answer::Relayed(relayed) => relayed.poll(context),
+            Answer::Kept(given) => Poll::Ready(given.next()),
         }
     }
 
@@ -242,6 +302,7 @@ impl Body for Answer {
         match self {
             Answer::Said(said) => said.is_end_stream(),
             Answer::Relayed(relayed) => relayed.conceal.is_none() && relayed.rest.is_end_stream(),
+            Answer::Kept(given) => given.left() == 0,
         }
     }
 
@@ -250,6 +311,7 @@ impl Body for Answer {
             Answer::Said(said) => said.size_hint(),
             Answer::Relayed(relayed) if relayed.conceal.is_none() => relayed.rest.size_hint(),
             Answer::Relayed(_) => SizeHint::default(),
+            Answer::Kept(given) => SizeHint::with_exact(given.left()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::{NetworkDeed, NetworkEvent, Trouble};
+use model::{Cached, NetworkDeed, NetworkEvent, Trouble};
 
 use super::watch::Watch;
 use crate::gate::passage::Passage;
@@ -23,6 +23,8 @@ pub struct Exchange {
     bytes: Cell<(u64, u64)>,
     began: Instant,
     watch: Option<Arc<Watch>>,
+    /// What the cache had to do with it.
+    cached: RefCell<Option<Cached>>,
     /// Why its body was not sent to its end.
     stopped: RefCell<Option<Stopped>>,
 }
@@ -54,6 +56,7 @@ impl Exchange {
             bytes: Cell::new((0, 0)),
             began: Instant::now(),
             watch,
+            cached: RefCell::new(None),
             stopped: RefCell::new(None),
         }
     }
@@ -63,6 +66,7 @@ impl Exchange {
         NetworkEvent {
             method: (!self.method.is_empty()).then(|| self.method.clone()),
             path: (!self.path.is_empty()).then(|| self.path.clone()),
+            cache: self.cached.borrow().clone(),
             ..about(&self.passage, what)
         }
     }
@@ -84,6 +88,18 @@ impl Exchange {
         let (out, back) = self.bytes.get();
         self.bytes.set((out.saturating_add(sent), back.saturating_add(received)));
         self.session.count(sent, received);
+    }
+
+    /// The same of what never came over the network.
+    pub fn counts_cached(&self, received: u64) {
+        let (out, back) = self.bytes.get();
+        self.bytes.set((out, back.saturating_add(received)));
+        self.session.count_cached(received);
+    }
+
+    /// Is told from now on.
+    pub fn is_cached(&self, cached: Cached) {
+        self.cached.replace(Some(cached));
     }
 
     pub fn stops(&self, stopped: Stopped) {
@@ -122,7 +138,7 @@ pub fn about(passage: &Passage, what: NetworkDeed) -> NetworkEvent {
         connection: Some(passage.number),
         caller: passage.caller.clone(),
         port: Some(passage.endpoint.port),
-        address: Some(passage.address),
+        address: passage.address,
         ..NetworkEvent::new(what, passage.endpoint.host.to_string())
     }
 }

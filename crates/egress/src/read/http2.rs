@@ -83,7 +83,7 @@ impl Exchanges {
         C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Exchanges { session, passage, secrets, limits, encrypted, share } = self;
+        let Exchanges { session, passage, secrets, limits, encrypted, cache, share } = self;
         let mut asks = hyper::client::conn::http2::Builder::new(Here);
         asks.timer(TokioTimer::new())
             .initial_stream_window_size(share.stream())
@@ -92,7 +92,7 @@ impl Exchanges {
             .max_header_list_size(4 * LARGEST_HEAD as u32)
             .max_send_buf_size(share.unsent());
         let (sender, server) = asks.handshake(TokioIo::new(server)).await.map_err(io::Error::other)?;
-        let relay = Relay::new(session, passage, secrets, encrypted, Upstream::Many(sender), None);
+        let relay = Relay::new((session, passage), secrets, encrypted, cache, Upstream::Many(sender), None);
         let relay = Rc::new(relay);
         let under_way = Rc::new(Cell::new(0_u64));
         let begun = Rc::new(Cell::new(0_u64));

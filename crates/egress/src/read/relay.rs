@@ -9,14 +9,14 @@ use std::time::Duration;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::{http1, http2};
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, IF_RANGE,
-    RANGE, TE, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPECT, HOST, HeaderName,
+    HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use model::{
-    AskedAtGate, Judgement, NetworkDeed, NetworkEvent, OutgoingRequest, Reason, Refusal, Retry, Ruling, Trouble,
+    AskedAtGate, Cached, Judgement, NetworkDeed, NetworkEvent, OutgoingRequest, Reason, Refusal, Retry, Ruling, Trouble,
 };
 use tokio::task::JoinHandle;
 use zeroize::Zeroizing;
@@ -30,6 +30,7 @@ use super::say;
 use super::secrets::{Applied, Denial, Keys, Plan};
 use super::value::SecretValue;
 use super::watch::Watch;
+use crate::cache::{self, Cache, Found, Key, Told, Whole};
 use crate::gate::passage::Passage;
 use crate::gate::session::Session;
 
@@ -57,6 +58,7 @@ pub struct Relay {
     pub secrets: Rc<Vec<SecretValue>>,
     judged: Vec<Judgement>,
     encrypted: bool,
+    cache: Option<Rc<Cache>>,
     upstream: Upstream,
     pub watch: Option<Arc<Watch>>,
     requests: Cell<u64>,
@@ -67,6 +69,8 @@ pub struct Relay {
 pub enum Upstream {
     One(RefCell<http1::SendRequest<Outgoing>>),
     Many(http2::SendRequest<Outgoing>),
+    /// It can't be reached, because of this.
+    Nobody(String),
 }
 
 /// Why there is no answer at all: the connection ends.
@@ -90,16 +94,16 @@ struct Sound {
 
 impl Relay {
     pub fn new(
-        session: Rc<Session>,
-        passage: Rc<Passage>,
+        (session, passage): (Rc<Session>, Rc<Passage>),
         secrets: Rc<Vec<SecretValue>>,
         encrypted: bool,
+        cache: Option<Rc<Cache>>,
         upstream: Upstream,
         watch: Option<Arc<Watch>>,
     ) -> Relay {
         let judged = secrets.iter().map(|secret| session.porter.adds(&secret.name, &passage.endpoint)).collect();
         let (requests, tunnel) = (Cell::new(0), RefCell::new(None));
-        Relay { session, passage, secrets, judged, encrypted, upstream, watch, requests, tunnel }
+        Relay { session, passage, secrets, judged, encrypted, cache, upstream, watch, requests, tunnel }
     }
 
     pub fn tunnel(&self) -> Option<JoinHandle<()>> {
@@ -160,6 +164,17 @@ impl Relay {
         }
         let rule = judgement.reasons.first().map_or("", |reason| &reason.rule);
         let method = parts.method.clone();
+        // After all that decides whether it may go: what is kept is for whoever could have fetched it.
+        let key = self.key(&parts, &sound, &plan, &body);
+        match self.kept(key.as_ref()).await {
+            Found::Nothing => {}
+            Found::Damaged(digest) => exchange.is_cached(Cached::Damaged(digest)),
+            Found::Whole(whole) => {
+                exchange.is_cached(Cached::Served(whole.entry.digest.clone()));
+                self.goes(&exchange, rule, why, &plan)?;
+                return Ok(serve(whole, exchange));
+            }
+        }
         let (onward, encoded) = match self.onward(parts, &sound, &plan, switches) {
             Ok(onward) => onward,
             Err(denial) => return self.secret_denied(&exchange, denial),
@@ -176,7 +191,33 @@ impl Relay {
                 return Ok(say::broken(&why));
             }
         };
-        self.back(response, &exchange, (&plan, &encoded), &method, switches.then_some(upgrade))
+        self.back(response, &exchange, (&plan, &encoded), (&method, key), switches.then_some(upgrade))
+    }
+
+    /// Under what its answer is kept, if it may be: the very request that was judged, if it is one that the policy calls
+    /// immutable, and there is nothing about it that is not for everybody.
+    fn key(&self, parts: &Parts, sound: &Sound, plan: &Plan, body: &Outgoing) -> Option<Key> {
+        self.cache.as_ref()?;
+        let one_reading = sound.path.readings.len() == 1 && sound.query.is_empty();
+        let secrets = self.looked_for(plan).next().is_some();
+        if !self.encrypted || !one_reading || secrets || !body.is_end_stream() || !cache::fit_request(parts) {
+            return None;
+        }
+        let about = OutgoingRequest {
+            destination: self.passage.endpoint.clone(),
+            method: parts.method.as_str().to_owned(),
+            path: sound.path.sent.clone(),
+            query: String::new(),
+            body: Some(0),
+        };
+        self.session.porter.keeps(&about).then(|| Key::new(&about.destination, &about.path)).flatten()
+    }
+
+    async fn kept(&self, key: Option<&Key>) -> Found {
+        match (&self.cache, key) {
+            (Some(cache), Some(key)) => cache.find(key).await,
+            _ => Found::Nothing,
+        }
     }
 
     fn exchange(&self, method: &str, path: &str) -> Rc<Exchange> {
@@ -184,7 +225,7 @@ impl Relay {
     }
 
     fn keys(&self) -> Keys<'_> {
-        let exposed = !self.encrypted && !self.passage.address.is_loopback();
+        let exposed = !self.encrypted && !self.passage.address.is_some_and(|address| address.is_loopback());
         Keys { secrets: &self.secrets, judged: &self.judged, exposed }
     }
 
@@ -218,8 +259,10 @@ impl Relay {
                 }
                 Some(authority.to_owned())
             }
-            Upstream::One(_) if host.is_none() || uri.authority().is_some() => return Err(Violation("no host")),
-            Upstream::One(_) => None,
+            Upstream::One(_) | Upstream::Nobody(_) if host.is_none() || uri.authority().is_some() => {
+                return Err(Violation("no host"));
+            }
+            Upstream::One(_) | Upstream::Nobody(_) => None,
         };
         if uri.path() == "*" && request.method() != Method::OPTIONS {
             return Err(Violation("a target that is no path"));
@@ -316,7 +359,7 @@ impl Relay {
         for name in named.iter().chain(&HOP_BY_HOP) {
             parts.headers.remove(name);
         }
-        if matches!(self.upstream, Upstream::One(_)) {
+        if !matches!(self.upstream, Upstream::Many(_)) {
             parts.headers.remove(TE);
         }
         if switches {
@@ -379,6 +422,7 @@ impl Relay {
                 sender.ready().await.map_err(|_| Unsent::Closed)?;
                 Ok(sender.send_request(request).await?)
             }
+            Upstream::Nobody(why) => Err(Unsent::Nobody(why.clone())),
         }
     }
 
@@ -387,7 +431,7 @@ impl Relay {
         mut response: Response<Incoming>,
         exchange: &Rc<Exchange>,
         (plan, encoded): (&Plan, &Encoded),
-        method: &Method,
+        (method, key): (&Method, Option<Key>),
         upgrade: Option<hyper::upgrade::OnUpgrade>,
     ) -> Result<Response<Answer>, Ended> {
         let status = response.status();
@@ -427,7 +471,14 @@ impl Relay {
                 conceal = Some(looks);
             }
         }
-        Ok(Response::from_parts(parts, Answer::relayed(body, conceal, exchange.clone())))
+        let keeping = match (&self.cache, key) {
+            (Some(cache), Some(key)) if conceal.is_none() => {
+                let fit = cache::fit_answer(status, &parts.headers, body.size_hint().exact());
+                fit.and_then(|(length, told)| cache.begin(&key, length, told))
+            }
+            _ => None,
+        };
+        Ok(Response::from_parts(parts, Answer::relayed(body, conceal, keeping, exchange.clone())))
     }
 
     /// Secrets whose values must not come back: not only of what this request has, since a server may keep what an earlier
@@ -464,7 +515,7 @@ impl Relay {
     }
 
     fn closes(&self, answer: &mut Response<Answer>) {
-        if matches!(self.upstream, Upstream::One(_)) {
+        if !matches!(self.upstream, Upstream::Many(_)) {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
     }
@@ -548,6 +599,8 @@ pub fn unreadable(session: &Session, passage: &Passage, rule: &str, why: String)
 enum Unsent {
     #[error("the server has closed the connection")]
     Closed,
+    #[error("{0}")]
+    Nobody(String),
     #[error("the server did not answer: {0}")]
     Broken(#[from] hyper::Error),
 }
@@ -568,6 +621,22 @@ fn reason(rule: &str, why: String, grant: String) -> Reason {
         about: String::new(),
         grant,
     }
+}
+
+/// With what is kept of it.
+fn serve(whole: Whole, exchange: Rc<Exchange>) -> Response<Answer> {
+    exchange.is_answered(StatusCode::OK.as_u16());
+    let Told { content_type, etag, last_modified } = whole.entry.told.clone();
+    let length = whole.entry.length;
+    let mut response = Response::new(Answer::kept(whole, exchange));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_LENGTH, length.into());
+    for (name, value) in [(CONTENT_TYPE, content_type), (ETAG, etag), (LAST_MODIFIED, last_modified)] {
+        if let Some(value) = HeaderValue::from_str(&value).ok().filter(|value| !value.is_empty()) {
+            headers.insert(name, value);
+        }
+    }
+    response
 }
 
 fn placed(reason: &Reason) -> String {

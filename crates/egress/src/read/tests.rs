@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "tests")]
 
+mod cached;
 mod programs;
 mod requests;
 mod secrets;
@@ -122,6 +123,10 @@ impl Porter for TestPorter {
     fn lets(&self, request: &OutgoingRequest) -> Judgement {
         self.judged.borrow_mut().push(request.clone());
         judgement((self.lets)(request))
+    }
+
+    fn keeps(&self, request: &OutgoingRequest) -> bool {
+        request.path.ends_with(".whl")
     }
 
     fn adds(&self, secret: &str, destination: &Endpoint) -> Judgement {
@@ -291,6 +296,7 @@ struct Setting {
     secrets: Vec<SecretValue>,
     limits: ReadLimits,
     authority: bool,
+    cache: Option<PathBuf>,
 }
 
 impl Setting {
@@ -306,6 +312,7 @@ impl Setting {
             secrets: Vec::new(),
             limits: ReadLimits::default(),
             authority: true,
+            cache: None,
         }
     }
 
@@ -316,10 +323,11 @@ impl Setting {
 }
 
 async fn gate(setting: Setting, roots: &TestRoots, porter: TestPorter, upstream: SocketAddr) -> Gate {
-    let Setting { tls, endpoint, seems, secrets, limits, authority } = setting;
+    let Setting { tls, endpoint, seems, secrets, limits, authority, cache } = setting;
     let authority = authority.then(|| Authority::new().unwrap());
     let bundle = authority.as_ref().map(|authority| authority.bundle(&[])).unwrap_or_default();
     let reader = Reader::new(authority, secrets, Trust::File(roots.file.clone()), limits);
+    let reader = reader.with_cache(cache.and_then(|folder| crate::Cache::at(folder, 1 << 30)));
     let porter = Rc::new(porter);
     let session = Rc::new(Session::new(porter.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -332,7 +340,7 @@ async fn gate(setting: Setting, roots: &TestRoots, porter: TestPorter, upstream:
             let (reader, session, endpoint) = (reader.clone(), shared.clone(), endpoint.clone());
             spawn_local(async move {
                 let upstream = TcpStream::connect(upstream).await.unwrap();
-                let passage = Passage { number: session.number(), endpoint, address: seems, caller: None };
+                let passage = Passage { number: session.number(), endpoint, address: Some(seems), caller: None };
                 let done = match tls {
                     true => reader.tls(&session, passage, Vec::new(), client, upstream).await,
                     false => reader.plain(&session, passage, Vec::new(), client, upstream).await,

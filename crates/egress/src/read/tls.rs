@@ -72,6 +72,14 @@ impl Hello {
         Ok(Hello { start, offers })
     }
 
+    /// What to answer in, if the older version will do.
+    pub fn speaks_http1(&self) -> Option<Protocol> {
+        match self.offers.is_empty() {
+            true => Some(Protocol::Unsaid),
+            false => self.offers.contains(&Protocol::Http1).then_some(Protocol::Http1),
+        }
+    }
+
     /// The server, who has to prove who it is.
     pub async fn reach(
         &self,

@@ -59,6 +59,14 @@ impl Porter for Doorkeeper {
         self.rules.request(request)
     }
 
+    fn keeps_some_of(&self, endpoint: &Endpoint) -> bool {
+        self.rules.keeps_some_of(endpoint)
+    }
+
+    fn keeps(&self, request: &OutgoingRequest) -> bool {
+        self.rules.keeps(request)
+    }
+
     fn adds(&self, secret: &str, endpoint: &Endpoint) -> Judgement {
         self.rules.secret(secret, endpoint)
     }

@@ -475,7 +475,7 @@ fn kept() -> [Command; 14] {
 
 fn collect() -> Command {
     Command::new("gc")
-        .about("Remove sandboxes that were not used for long, old artifacts, and what nobody needs any more")
+        .about("Remove sandboxes and kept downloads that were not used for long, old artifacts, and what nobody needs")
         .defer(|gc| {
             let older = Arg::new("older-than").long("older-than").value_name("TIME").default_value("7d");
             gc.arg(older.value_parser(units::duration).help("Not used, or made, for so long (12h, 7d)"))

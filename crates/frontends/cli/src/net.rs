@@ -75,6 +75,11 @@ impl Page {
                 for part in ["status", "bytes", "took"] {
                     known.data[part] = entry.data[part].clone();
                 }
+                if !entry.data["cache"].is_null() {
+                    let had = known.data["cache"].as_object().cloned().unwrap_or_default();
+                    let has = entry.data["cache"].as_object().cloned().unwrap_or_default();
+                    known.data["cache"] = had.into_iter().chain(has).collect();
+                }
                 // Beside the reason why it was let out.
                 known.data["ended"] = entry.data["why"].clone();
             }
@@ -133,6 +138,11 @@ pub fn described(entry: &Entry) -> String {
     }
     if let Some(took) = took(&data["took"]) {
         parts.push(words::time(took));
+    }
+    for (word, said) in [("damaged", "kept, but damaged"), ("kept", "now kept"), ("served", "from kept downloads")] {
+        if let Some(digest) = data["cache"][word].as_str() {
+            parts.push(format!("{said} ({})", digest.get(..16).unwrap_or(digest)));
+        }
     }
     if let Some(times) = data["times"].as_u64().filter(|times| *times > 1) {
         parts.push(match entry.kind == "network.connection" && !entry.denied {

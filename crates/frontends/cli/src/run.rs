@@ -139,6 +139,9 @@ fn network(traffic: &Traffic) -> String {
             words::size(traffic.sent),
             words::size(traffic.received)
         );
+        if traffic.cached > 0 {
+            text += &format!(", {} of kept downloads", words::size(traffic.cached));
+        }
     }
     if let Some(first) = traffic.denied.first() {
         let more = traffic.denied.len() - 1;

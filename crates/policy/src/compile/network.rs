@@ -6,6 +6,7 @@ use toml::Spanned;
 use super::{Compiler, Owner};
 use crate::file::{self, Text};
 use crate::host::HostPattern;
+use crate::immutable::Immutable;
 use crate::pattern::Glob;
 use crate::reader::BadPolicy;
 use crate::rule::{Condition, Conditions, Rule};
@@ -18,7 +19,7 @@ const CONNECT: &[Action] = &[Action::Connect];
 
 impl Compiler<'_> {
     pub(super) fn network(&self, network: &file::Network, sheet: &mut Sheet) -> Result<(), BadPolicy> {
-        let file::Network { allow, ask, deny, download, git } = network;
+        let file::Network { allow, ask, deny, download, git, immutable, cache } = network;
         let lists = [
             ("network.allow", allow, Ruling::Allow),
             ("network.ask", ask, Ruling::Ask),
@@ -58,6 +59,15 @@ impl Compiler<'_> {
             add(Ruling::Ask, Condition::Request(pushes), "pushes commits");
             let others = Condition::OtherRequests(vec![looks(), fetches()]);
             add(Ruling::Ask, others, "is neither a download nor a fetch");
+        }
+        for text in immutable {
+            let read = Immutable::read(text.get_ref()).map_err(|message| self.bad(&text.span(), message))?;
+            sheet.settings.immutable.push(read);
+        }
+        if let Some(text) = cache {
+            let read = |text: &str| if text == "none" { Ok(0) } else { model::units::bytes(text) };
+            let bad = |error| self.bad(&text.span(), format!("network.cache: {error}; or write `none`"));
+            sheet.settings.cache = Some(read(text.get_ref()).map_err(bad)?);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ pub const ALL: &[Needing] = &[
     ("cargo_fetches_from_a_sparse_registry", &[], cargo),
 ];
 
-const WHEEL: &str = "import sys, zipfile
+pub const WHEEL: &str = "import sys, zipfile
 with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     wheel.writestr('tiny_thing.py', 'def said(): return \"tiny works\"\\n')
     wheel.writestr('tiny_thing-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: tiny-thing\\nVersion: 1.0\\n')
@@ -135,7 +135,7 @@ fn recorded_compiler(world: &World) -> Result<(), String> {
     told(fs::set_permissions(world.desk.project.work.join("rustc"), fs::Permissions::from_mode(0o755)))
 }
 
-fn run(command: &mut Command) -> Result<String, String> {
+pub fn run(command: &mut Command) -> Result<String, String> {
     let done = told(command.output())?;
     match done.status.success() {
         true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),

@@ -7,6 +7,8 @@ mod attacks_names;
 mod attacks_secret;
 mod attacks_state;
 mod attacks_tls;
+mod cached;
+mod cached_attacks;
 mod clients;
 mod clients_fetch;
 mod clients_git;
@@ -32,6 +34,8 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     let all = [
+        cached::ALL,
+        cached_attacks::ALL,
         clients::ALL,
         held::ALL,
         forwarded::ALL,
@@ -48,6 +52,7 @@ fn main() {
     .concat();
     let mut trials: Vec<Trial> = all.into_iter().flat_map(|(name, check)| twice::trials(name, check)).collect();
     let needing = [
+        cached::NEEDING,
         clients_fetch::ALL,
         clients_git::ALL,
         clients_packages::ALL,
@@ -59,6 +64,7 @@ fn main() {
     trials.extend(needing.concat().into_iter().flat_map(needing::trials));
     trials.extend(attacks_names::trials());
     trials.extend(attacks_state::full_disk_trials());
+    trials.extend(cached::full_disk_trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 

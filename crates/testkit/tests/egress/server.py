@@ -3,7 +3,8 @@
 FOLDER has server.pem and server.key. Every request that arrives is a line in FOLDER/requests.
 /echo tells what arrived, /bytes/N gives N bytes, /zeros/N as many zeros, /swallow counts a chunked body, /redirect?URL
 leads there, /files/ is FOLDER/files, /git/ is git's own backend over FOLDER/git, /drip sends a line and waits for FOLDER/go
-before the next, /last tells what headers the request before had. The raw one speaks first, then repeats."""
+before the next, /last tells what headers the request before had, /host/ tells which host was asked for, /twisted/KIND/ says
+`evil` the first time, in such a way, and `good` from then on. The raw one speaks first, then repeats."""
 
 import http.server
 import json
@@ -27,6 +28,7 @@ def note(what):
 class Server(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     last = {}
+    twisted = set()
     timeout = 60
 
     def body(self):
@@ -66,6 +68,10 @@ class Server(http.server.BaseHTTPRequestHandler):
         before, Server.last = Server.last, headers
         if path == "/echo":
             self.answer(200, json.dumps({"method": self.command, "headers": headers, "path": self.path}).encode())
+        elif path.startswith("/host/"):
+            self.answer(200, headers["host"].encode())
+        elif path.startswith("/twisted/"):
+            self.twist(path)
         elif path == "/last":
             self.answer(200, json.dumps(before).encode())
         elif path.startswith("/bytes/"):
@@ -108,6 +114,31 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.git(path[4:], query, headers, body)
         else:
             self.answer(404, b"")
+
+    def twist(self, path):
+        with lock:
+            first = path not in Server.twisted
+            Server.twisted.add(path)
+        kind = path.split("/")[2] if first else "good"
+        more = {
+            "cookie": [("set-cookie", "who=evil")], "private": [("cache-control", "private")], "varies": [("vary", "user-agent")],
+            "stored": [("cache-control", "no-store")], "part": [("content-range", "bytes 0-3/9")],
+            "redirect": [("location", "/host/evil.whl")], "packed": [("content-encoding", "x-evil")],
+        }
+        code = {"redirect": 302, "part": 206, "lost": 404}.get(kind, 200)
+        if kind == "short":
+            self.send_response(200)
+            self.send_header("content-length", "9")
+            self.end_headers()
+            self.wfile.write(b"evil")
+            self.close_connection = True
+        elif kind == "long":
+            self.send_response(200)
+            self.send_header("content-length", "4")
+            self.end_headers()
+            self.wfile.write(b"good" + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil")
+        else:
+            self.answer(code, b"evil" if first else b"good", more.get(kind, []))
 
     def git(self, path, query, headers, body):
         environment = {

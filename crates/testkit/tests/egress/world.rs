@@ -90,6 +90,11 @@ impl World {
         }
     }
 
+    /// From now on nobody answers there.
+    pub fn ends(&mut self) -> Result<(), String> {
+        told(self.child.kill().and_then(|()| self.child.wait().map(drop)))
+    }
+
     /// What arrived at its servers.
     pub fn arrived(&self) -> Result<Vec<Value>, String> {
         let text = fs::read_to_string(self.folder.join("requests")).unwrap_or_default();
