@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use model::{
     Backend, BackendReport, Enforcement, Grant, Ground, GroundKind, Outcome, Plan, Sandbox, SetupFailure, Stack, Step,
-    Streams, Strength,
+    Streams, Strength, Trouble,
 };
 use native::Native;
 
@@ -105,9 +105,14 @@ impl Backend for Wasm {
         &self,
         grant: &Grant,
         stacks: &[Stack],
-        streams: Streams,
+        mut streams: Streams,
         trace: bool,
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
+        // Before it is compiled, which is work on what a guest made.
+        if let Some(witness) = &mut streams.witness {
+            let unwritten = |Trouble { message, fix }| SetupFailure { wall: None, message, fix, layers: false };
+            witness.raising().map_err(unwritten)?;
+        }
         let carried = match self.lowered(grant, stacks, true) {
             Ok((carried, _)) => carried,
             Err(Failure::Setup(failure)) => return Err(failure),

@@ -14,6 +14,8 @@ use sys::{descriptors, parcel, signals};
 
 use crate::Engine;
 
+/// To remove a fork that others open and let go of at the same moment.
+const MOST_TRIES: u32 = 10;
 /// What deals with variables inside: handed over like a cell, when it is needed.
 const SAVES: &str = include_str!("branch.py");
 const LOADS: &str = include_str!("load.py");
@@ -107,11 +109,21 @@ impl Engine {
         }
     }
 
-    /// Whoever was told of it may have opened it already, and sees to its end then.
+    /// Whoever was told of it may have opened it already, or be about to, and sees to its end then.
     fn unmade(&self, fork: &KeptSandbox) -> Result<(), Trouble> {
-        match self.workspaces.identify(&fork.id) {
-            Ok(known) if !known.running => self.workspaces.remove(&fork.id).map(drop),
-            Ok(_) | Err(_) => Ok(()),
+        let mut tries = 0;
+        loop {
+            match self.workspaces.identify(&fork.id) {
+                Ok(known) if !known.running => {}
+                Ok(_) | Err(_) => return Ok(()),
+            }
+            tries += 1;
+            match self.workspaces.remove(&fork.id) {
+                Ok(_) => return Ok(()),
+                // Opened since we looked; or let go of again since.
+                Err(_) if tries < MOST_TRIES => {}
+                Err(trouble) => return Err(trouble),
+            }
         }
     }
 
