@@ -455,7 +455,7 @@ fn foreign(store: &Store) -> Result<Vec<Shown>> {
         let begins = [&b"state.sqlite"[..], b"envelopes.jsonl"].iter().any(|known| name.starts_with(known));
         begins
             || KEPT_BY_OTHERS.contains(&name)
-            || matches!(name, b"layers" | b"blobs" | b"apply.lock" | b"engine-work")
+            || matches!(name, b"layers" | b"blobs" | b"apply.lock" | b"engine-work" | b"live")
     };
     for (path, known) in [(store.folder().to_owned(), true), (store.layers(), false)] {
         let Ok(folder) = Folder::open(&path) else { continue };
