@@ -53,7 +53,7 @@ pub fn write() -> Result<(), String> {
     for user in [None, Some(TEST_USER)] {
         for flags in [&["--workspace-mode", "readonly"][..], &[]] {
             println!("stepping through a start as {}, {flags:?}", user.unwrap_or("root"));
-            let project = project(&folder, user)?;
+            let project = project(user)?;
             step_through(&binary, user, &project, flags, |address| {
                 let known = functions.range((Bound::Unbounded, Bound::Included(address))).next_back();
                 let Some((begin, _)) = known.filter(|(_, function)| address < function.end) else { return };
@@ -79,9 +79,9 @@ pub fn write() -> Result<(), String> {
 }
 
 /// An empty folder of theirs.
-fn project(folder: &Path, user: Option<&str>) -> Result<PathBuf, String> {
+fn project(user: Option<&str>) -> Result<PathBuf, String> {
     let project = Path::new("/var/tmp").join(format!("belljar-start-up-{}", user.unwrap_or("root")));
-    fs::create_dir_all(&project).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::create_dir_all(&project).map_err(|error| format!("{}: {error}", project.display()))?;
     if let Some(user) = user {
         steps::run(Command::new("chown").arg(user).arg(&project))?;
     }
