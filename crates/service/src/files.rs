@@ -4,7 +4,6 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +19,6 @@ const DEEPEST: usize = 32;
 
 /// What a folder ends in until it is held.
 const NEW: &str = ".new";
-const STALE: Duration = Duration::from_secs(60);
 
 /// Why files can't be made.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +38,9 @@ pub fn make(work: &Path, folder: &str, files: &Files) -> Result<(PathBuf, File),
     let folder = spelled(folder);
     let (place, new) = (work.join(&folder), work.join(format!("{folder}{NEW}")));
     DirBuilder::new().recursive(true).mode(0o700).create(work).map_err(io(work))?;
+    // Whoever sweeps waits until nobody is between making a folder and holding it: what has no name yet then, nobody will give one.
+    let making = File::open(work).and_then(|work| Ok(flock(&work, FlockOperation::LockShared).map(|()| work)?));
+    let making = making.map_err(io(work))?;
     // Not the recursive kind: one that is there already is somebody's.
     DirBuilder::new().mode(0o700).create(&new).map_err(io(&new))?;
     // Held before it has its name: whoever sweeps never sees one that nobody seems to work in.
@@ -53,6 +54,7 @@ pub fn make(work: &Path, folder: &str, files: &Files) -> Result<(PathBuf, File),
         drop(fs::remove_dir(&new));
         io(&place)(error)
     })?;
+    drop(making);
     let made = put(&place, checked);
     match made {
         Ok(()) => Ok((place, held)),
@@ -131,21 +133,20 @@ fn bytes(name: &str, contents: &Contents) -> Result<Vec<u8>, BadFiles> {
 
 /// Folders of jobs that nobody works in at this moment, and that nobody can begin to work in as long as they are held.
 pub fn idle(work: &Path) -> io::Result<Vec<(PathBuf, File)>> {
-    let listed = match fs::read_dir(work) {
-        Ok(listed) => listed,
+    let all = match File::open(work) {
+        Ok(all) => all,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
+    // As long as this is held, nobody makes a folder: see `make`.
+    flock(&all, FlockOperation::LockExclusive)?;
+    let listed = fs::read_dir(work)?;
     let mut found = Vec::new();
     for entry in listed {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // One that was being made when its maker was killed.
-        let stale = || {
-            let age = entry.metadata().and_then(|stat| stat.modified()).ok().and_then(|time| time.elapsed().ok());
-            name.strip_suffix(NEW).is_some_and(is_name) && age.is_some_and(|age| age > STALE)
-        };
-        if !is_name(&name) && !stale() {
+        // Those without their name yet were being made when their maker was killed.
+        if !is_name(name.strip_suffix(NEW).unwrap_or(&name)) {
             continue;
         }
         let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
@@ -224,6 +225,8 @@ mod tests {
         fs::create_dir(work.join("not-ours")).expect("made");
         assert_eq!((swept(&[]), swept(&[])), (1, 0));
         assert!(!place.exists() && work.join("not-ours").exists());
+        fs::create_dir(work.join(format!("{folder}{NEW}"))).expect("as one leaves it who is killed while making it");
+        assert_eq!((swept(&[]), swept(&[])), (1, 0));
         fs::remove_dir_all(&work).expect("removed");
     }
 }

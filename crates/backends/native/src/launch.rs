@@ -23,6 +23,7 @@ use crate::carrier::{self, Carrier, Ties};
 use crate::groups::{Ceiling, Group, Placement};
 use crate::host::Host;
 use crate::input::Input;
+use crate::measure::Disk;
 use crate::output::Pumps;
 use crate::plan::{Blueprint, Tree};
 
@@ -40,6 +41,8 @@ pub struct Raised {
     /// Takes what goes out to the network.
     pub outside: Option<Box<dyn Outside>>,
     pub group: Option<Group>,
+    /// What may grow, as it was before the payload began.
+    pub disks: Vec<Disk>,
     pub pumps: Pumps,
     pub input: Input,
     pub signals: OwnedFd,
@@ -156,7 +159,7 @@ pub fn launch(
         Ok(pair) => pair,
         Err(failed) => return Err(undo(group, failed)),
     };
-    let Blueprint { namespaces, maps, trees, ceiling, processors: _, steps, trials } = blueprint;
+    let Blueprint { namespaces, maps, trees, ceiling, written, processors: _, steps, trials } = blueprint;
     let owner = maps.as_ref().map(|(user, group)| (user.outside, group.outside));
     let (walls, trials): (Vec<Wall>, Vec<Trial>) = trials.into_iter().unzip();
     if let Some((user, its_group)) = &maps
@@ -200,6 +203,7 @@ pub fn launch(
         witness,
         outside,
         group,
+        disks: Vec::new(),
         pumps,
         input,
         signals,
@@ -231,6 +235,15 @@ pub fn launch(
     let armed =
         armed.and_then(|()| raised.witness.as_mut().map_or(Ok(()), |witness| witness.raising().map_err(unwritten)));
     raised.clock.lap("parent: write the record, while the child builds its root");
+    let armed = armed.and_then(|()| {
+        raised.disks = written
+            .iter()
+            .map(|place| Disk::look(place, &powers.limits))
+            .collect::<io::Result<_>>()
+            .map_err(|error| of(Wall::Disk, format!("cannot see how large what it may write to is: {error}")))?;
+        Ok(())
+    });
+    raised.clock.lap("parent: measure what may grow, while the child builds its root");
     let armed = armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names));
     // Before the proof, in which the child waits for a word of ours: so nothing of the payload runs before somebody has them.
     let armed = armed.and_then(|doors| hand_out(&mut raised, doors));

@@ -153,8 +153,8 @@ impl Native {
         let blueprint = plan::carried(powers, stacks, trust, self.host(), carrier).map_err(unplannable)?;
         let starts = Starts::Carrier(carrier, ties);
         let raised = launch::launch(blueprint, powers, self.host(), (streams, handed), trace, starts)?;
-        let (grant, stacks) = (grant.clone(), stacks.to_vec());
-        Ok(Supervised { raised, grant, stacks, enforcement, backend: carrier.backend, desk: None, time: None })
+        let grant = grant.clone();
+        Ok(Supervised { raised, grant, enforcement, backend: carrier.backend, desk: None, time: None })
     }
 }
 
@@ -225,7 +225,6 @@ impl Backend for Native {
         Ok(Box::new(Supervised {
             raised,
             grant: grant.clone(),
-            stacks: stacks.to_vec(),
             enforcement: self.assess(grant),
             backend: self.name(),
             desk: None,
@@ -257,7 +256,6 @@ impl Backend for Native {
         Ok(Box::new(Supervised {
             raised,
             grant: grant.clone(),
-            stacks: stacks.to_vec(),
             enforcement: self.assess(grant),
             backend: self.name(),
             desk: Some(desk),
@@ -313,7 +311,6 @@ impl Backend for Native {
         Ok(Box::new(Supervised {
             raised,
             grant: grant.clone(),
-            stacks: stacks.to_vec(),
             enforcement: self.assess(grant),
             backend: self.name(),
             desk: None,

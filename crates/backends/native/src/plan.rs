@@ -39,6 +39,8 @@ pub struct Blueprint {
     /// What the parent opens, being root, in the order in which binds number it.
     pub trees: Vec<Tree>,
     pub ceiling: Option<Ceiling>,
+    /// Where the payload can make files of the host's grow.
+    pub written: Vec<PathBuf>,
     /// Processors to run on, where nothing else limits them.
     pub processors: Option<u32>,
     pub steps: Vec<Step>,
@@ -112,7 +114,7 @@ pub fn plan(
     }
     match mode {
         Mode::Full => full(powers, stacks, trust, host, None, powers.command.terminal),
-        Mode::Reduced => reduced(powers, host),
+        Mode::Reduced => reduced(powers, stacks, host),
     }
 }
 
@@ -241,10 +243,11 @@ fn full(
         // The payload's and not the carrier's: they are tried behind it.
         trials.retain(|(wall, _)| !matches!(wall, Wall::Privileges | Wall::OpenFiles));
     }
-    Ok(Blueprint { namespaces, maps, trees, ceiling, processors, steps, trials })
+    let written = written(files, stacks);
+    Ok(Blueprint { namespaces, maps, trees, ceiling, written, processors, steps, trials })
 }
 
-fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, Unplannable> {
+fn reduced(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unplannable> {
     let Powers { command, files, environment: _, network, limits } = powers;
     match network {
         Network::Closed => {}
@@ -300,8 +303,17 @@ fn reduced(powers: &Powers, host: &Host) -> Result<Blueprint, Unplannable> {
     if !files.places.iter().any(|place| place.path == Path::new("/")) {
         trials.push((Wall::Files, Trial::MakeFolder));
     }
-    let namespaces = Namespaces::NONE;
-    Ok(Blueprint { namespaces, maps: None, trees: Vec::new(), ceiling, processors, steps, trials })
+    let (namespaces, written) = (Namespaces::NONE, written(files, stacks));
+    Ok(Blueprint { namespaces, maps: None, trees: Vec::new(), ceiling, written, processors, steps, trials })
+}
+
+fn written(files: &Files, stacks: &[Stack]) -> Vec<PathBuf> {
+    let direct = files.places.iter().filter(|place| place.access == Access::Write).map(|place| place.path.clone());
+    let layered = stacks.iter().map(|stack| match &stack.kept {
+        Kept::Overlay { layer, .. } => layer.join("upper"),
+        Kept::Copy { tree } => tree.clone(),
+    });
+    direct.chain(layered).collect()
 }
 
 /// The maps that the parent writes, if it must, and who the payload is inside.

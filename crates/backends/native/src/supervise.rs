@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use guest::live::{self, Said};
 use guest::wire::{self, Report, Stage};
 use model::{
-    Enforcement, Exit, Finished, Goes, Grant, Inspected, Outcome, Overrun, Sample, SetupFailure, Stack, StartFailure,
-    Timing, Usage, Wall, Witness,
+    Enforcement, Exit, Finished, Goes, Grant, Inspected, Outcome, Overrun, Sample, SetupFailure, StartFailure, Timing,
+    Usage, Wall, Witness,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -31,7 +31,6 @@ use crate::terminal::Terminal;
 pub struct Supervised {
     pub raised: Raised,
     pub grant: Grant,
-    pub stacks: Vec<Stack>,
     pub enforcement: Enforcement,
     pub backend: &'static str,
     /// Where visitors come, if it stays.
@@ -53,7 +52,7 @@ impl model::Sandbox for Warm {
 
 impl model::Sandbox for Supervised {
     fn supervise(self: Box<Self>) -> Outcome {
-        let mut watch = Watch::new(self.raised, &self.grant, &self.stacks, self.desk);
+        let mut watch = Watch::new(self.raised, &self.grant, self.desk);
         if let Some(time) = self.time {
             watch.deadline = Some(watch.raised.started + time);
         }
@@ -64,7 +63,7 @@ impl model::Sandbox for Supervised {
 impl Supervised {
     /// Waits until somebody behind the carrier waits for the word to go.
     pub fn warm_up(self) -> Result<Warm, SetupFailure> {
-        let mut watch = Watch::new(self.raised, &self.grant, &self.stacks, None);
+        let mut watch = Watch::new(self.raised, &self.grant, None);
         watch.deadline = Some(Instant::now() + LONGEST_WARMING);
         let watched = watch.until(Until::Ready);
         let mut warm = Warm { watch, grant: self.grant, enforcement: self.enforcement, backend: self.backend };
@@ -304,7 +303,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(mut raised: Raised, grant: &Grant, stacks: &[Stack], desk: Option<Desk>) -> Watch {
+    fn new(mut raised: Raised, grant: &Grant, desk: Option<Desk>) -> Watch {
         let limits = &grant.powers().limits;
         let words = &grant.powers().command.arguments;
         let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -312,7 +311,8 @@ impl Watch {
             // Only for speed: older kernels answer no, and nothing changes.
             seccomp::prefer_same_cpu(listener.as_fd());
         }
-        let mut measure = Measure::new(raised.pid, grant, stacks, raised.group.is_some());
+        let disks = std::mem::take(&mut raised.disks);
+        let mut measure = Measure::new(raised.pid, limits, disks, raised.group.is_some());
         if let Some(guest) = raised.guest {
             measure.invite(guest);
         }

@@ -7,13 +7,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use model::Limits;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::pipe::PipeFlags;
 use sys::identity::{self, Mapping};
 use sys::process::{self, Alone, Forked, Namespaces};
 
 /// Walking may take this share of the time at most.
 const WALK_SHARE: u32 = 20;
+/// What a run waits for its first walk, which goes on beside it.
+const FIRST_BUDGET: Duration = Duration::from_millis(5);
 /// Deeper than any project; whoever goes deeper can't be measured, and counts as over the limit.
 const DEEPEST: usize = 200;
 
@@ -22,7 +25,9 @@ pub struct Disk {
     device: u64,
     bytes: u64,
     inodes: u64,
-    /// Of the first walk, which begins with the run.
+    /// By the clock that new files are stamped with: the payload can make none that is older.
+    since: Stamp,
+    /// Of the first walk, which begins before the payload does. Where it is long it ends later; what was made meanwhile is not in it.
     before: Option<Size>,
     walk: Option<Walk>,
     /// There is a folder that the payload has closed even to us: so somebody walks who may open it.
@@ -37,33 +42,36 @@ struct Size {
     inodes: u64,
     /// Folders that could not be looked into.
     closed: u64,
-    /// Of these bytes and inodes, those in folders that are closed even to their owner.
-    hidden: (u64, u64),
+    /// Of these bytes and inodes, those of files that were made since.
+    fresh: (u64, u64),
 }
 
 /// A walk under way: it goes on with the next look.
 struct Walk {
     open: Vec<Dir>,
-    /// How many were open when the outermost closed one was entered.
-    hidden_from: Option<usize>,
+    since: Stamp,
     size: Size,
     took: Duration,
 }
 
 impl Disk {
-    pub fn new(place: &Path, bytes: u64, inodes: u64) -> Disk {
+    /// Before the payload begins.
+    pub fn look(place: &Path, limits: &Limits) -> io::Result<Disk> {
         let device = std::fs::metadata(place).map_or(0, |stat| stat.dev());
-        Disk {
+        let mut disk = Disk {
             place: place.to_owned(),
             device,
-            bytes,
-            inodes,
+            bytes: limits.disk,
+            inodes: limits.inodes,
+            since: now(),
             before: None,
             walk: None,
             by_helper: false,
             helper: None,
             not_before: Instant::now(),
-        }
+        };
+        disk.is_over(&[], FIRST_BUDGET)?;
+        Ok(disk)
     }
 
     /// `removed`: files without a name that processes hold open, which no walk finds.
@@ -75,28 +83,23 @@ impl Disk {
         if Instant::now() < self.not_before {
             return Ok(false);
         }
-        let Some((size, took)) = self.look(budget)? else { return Ok(false) };
+        let Some((size, took)) = self.go_on(budget)? else { return Ok(false) };
         let Measured::Size(size) = size else { return Ok(true) };
         self.not_before = Instant::now() + took * WALK_SHARE;
-        // Whoever closes a folder before the first look has made it: nothing in it was there before.
-        let (hidden_bytes, hidden_inodes) = size.hidden;
-        let seen = Size {
-            bytes: size.bytes.saturating_sub(hidden_bytes),
-            inodes: size.inodes.saturating_sub(hidden_inodes),
-            ..size
-        };
-        let before = *self.before.get_or_insert(seen);
+        let (fresh_bytes, fresh_inodes) = size.fresh;
+        let old = Size { bytes: size.bytes - fresh_bytes, inodes: size.inodes - fresh_inodes, ..size };
+        let before = *self.before.get_or_insert(old);
         let grown = size.bytes.saturating_sub(before.bytes) + nameless;
         // A folder that was closed to us meanwhile could hold anything.
         Ok(grown > self.bytes || size.inodes.saturating_sub(before.inodes) > self.inodes || size.closed > before.closed)
     }
 
     /// Goes on with a walk; its result when it is at its end, and how long it took.
-    fn look(&mut self, budget: Duration) -> io::Result<Option<(Measured, Duration)>> {
+    fn go_on(&mut self, budget: Duration) -> io::Result<Option<(Measured, Duration)>> {
         if self.by_helper {
             let helper = match self.helper.take() {
                 Some(helper) => helper,
-                None => Helper::begin(&self.place)?,
+                None => Helper::begin(&self.place, self.since)?,
             };
             return Ok(match helper.result()? {
                 Ok(found) => Some(found),
@@ -108,7 +111,7 @@ impl Disk {
         }
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
-            None => Walk::begin(&self.place)?,
+            None => Walk::begin(&self.place, self.since)?,
         };
         let started = Instant::now();
         let progress = walk.go_on(started + budget)?;
@@ -128,6 +131,25 @@ impl Disk {
     }
 }
 
+/// Seconds and nanoseconds.
+type Stamp = (i64, u32);
+
+fn now() -> Stamp {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default())
+}
+
+const ASKED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
+
+/// When it was made, or where the file system does not say it, last changed: nobody sets either.
+fn made(stat: &Statx) -> Stamp {
+    let made = match StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME) {
+        true => stat.stx_btime,
+        false => stat.stx_ctime,
+    };
+    (made.tv_sec, made.tv_nsec)
+}
+
 enum Measured {
     Size(Size),
     /// Nobody can tell, which counts as over the limit.
@@ -145,7 +167,7 @@ struct Helper {
 }
 
 impl Helper {
-    fn begin(place: &Path) -> io::Result<Helper> {
+    fn begin(place: &Path, since: Stamp) -> io::Result<Helper> {
         let alone = Alone::prove()?;
         // Asked for here: in a new namespace nobody has a number until the maps are written.
         let map = |outside| Mapping { inside: 0, outside };
@@ -156,11 +178,11 @@ impl Helper {
         match process::fork_into(alone, namespaces, None)? {
             Forked::Child => {
                 let started = Instant::now();
-                let measured = identity::map_self(user, group).and_then(|()| measure_all(place));
+                let measured = identity::map_self(user, group).and_then(|()| measure_all(place, since));
                 let took = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 let words = match measured {
-                    Ok(Measured::Size(Size { bytes, inodes, closed, hidden })) => {
-                        [1, took, bytes, inodes, closed, hidden.0, hidden.1]
+                    Ok(Measured::Size(Size { bytes, inodes, closed, fresh })) => {
+                        [1, took, bytes, inodes, closed, fresh.0, fresh.1]
                     }
                     Ok(Measured::No) | Err(_) => [0, took, 0, 0, 0, 0, 0],
                 };
@@ -187,7 +209,7 @@ impl Helper {
         let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| message[at * 8 + byte]));
         let measured = match length == message.len() && word(0) == 1 {
             true => {
-                Measured::Size(Size { bytes: word(2), inodes: word(3), closed: word(4), hidden: (word(5), word(6)) })
+                Measured::Size(Size { bytes: word(2), inodes: word(3), closed: word(4), fresh: (word(5), word(6)) })
             }
             false => Measured::No,
         };
@@ -205,8 +227,8 @@ impl Drop for Helper {
 }
 
 /// All of it at once.
-fn measure_all(place: &Path) -> io::Result<Measured> {
-    let mut walk = Walk::begin(place)?;
+fn measure_all(place: &Path, since: Stamp) -> io::Result<Measured> {
+    let mut walk = Walk::begin(place, since)?;
     loop {
         match walk.go_on(Instant::now() + Duration::from_secs(60))? {
             Progress::More => {}
@@ -227,8 +249,8 @@ enum Progress {
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Walk {
-    fn begin(place: &Path) -> io::Result<Walk> {
-        let mut walk = Walk { open: Vec::new(), hidden_from: None, size: Size::default(), took: Duration::ZERO };
+    fn begin(place: &Path, since: Stamp) -> io::Result<Walk> {
+        let mut walk = Walk { open: Vec::new(), since, size: Size::default(), took: Duration::ZERO };
         match rustix::fs::open(place, FOLDER, Mode::empty()) {
             Ok(folder) => walk.open.push(Dir::new(folder)?),
             // A single file is limited by its own size.
@@ -248,33 +270,26 @@ impl Walk {
                 // At its end, or removed while we read it.
                 Some(Err(_)) | None => {
                     self.open.pop();
-                    self.hidden_from = self.hidden_from.filter(|from| self.open.len() > *from);
                     continue;
                 }
             };
             if matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 continue;
             }
-            let Ok(stat) = rustix::fs::statat(folder.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+            let Ok(stat) = rustix::fs::statx(folder.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW, ASKED) else {
                 continue;
             };
-            let bytes = stat.st_blocks.max(0) as u64 * 512;
+            let bytes = stat.stx_blocks * 512;
             self.size.inodes += 1;
             self.size.bytes += bytes;
-            if self.hidden_from.is_some() {
-                self.size.hidden = (self.size.hidden.0 + bytes, self.size.hidden.1 + 1);
+            if made(&stat) >= self.since {
+                self.size.fresh = (self.size.fresh.0 + bytes, self.size.fresh.1 + 1);
             }
-            if FileType::from_raw_mode(stat.st_mode).is_dir() {
+            if FileType::from_raw_mode(stat.stx_mode.into()).is_dir() {
                 match rustix::fs::openat(folder.fd()?, entry.file_name(), FOLDER, Mode::empty()) {
                     Ok(_) if self.open.len() == DEEPEST => return Ok(Progress::NotMeasurable),
-                    Ok(below) => {
-                        const OPEN: u32 = 0o500;
-                        if self.hidden_from.is_none() && stat.st_mode & OPEN != OPEN {
-                            self.hidden_from = Some(self.open.len());
-                        }
-                        self.open.push(Dir::new(below)?);
-                    }
-                    Err(rustix::io::Errno::ACCESS) if stat.st_uid == rustix::process::geteuid().as_raw() => {
+                    Ok(below) => self.open.push(Dir::new(below)?),
+                    Err(rustix::io::Errno::ACCESS) if stat.stx_uid == rustix::process::geteuid().as_raw() => {
                         return Ok(Progress::Closed);
                     }
                     Err(rustix::io::Errno::ACCESS) => self.size.closed += 1,

@@ -6,14 +6,13 @@ mod disk;
 pub mod records;
 mod tree;
 
-use std::borrow::Cow;
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{Access, Grant, Kept, Overrun, Sample, Stack};
+use model::{Limits, Overrun, Sample};
 
 use crate::groups::Group;
-use disk::Disk;
+pub use disk::Disk;
 use tree::Tree;
 
 /// How often: soon at first, because a leak is fastest in its first second, and never so often that it costs.
@@ -35,16 +34,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    pub fn new(first: i32, grant: &Grant, stacks: &[Stack], grouped: bool) -> Measure {
-        let powers = grant.powers();
-        let limits = &powers.limits;
-        let writable = powers.files.places.iter().filter(|place| place.access == Access::Write);
-        let layered = stacks.iter().map(|stack| match &stack.kept {
-            Kept::Overlay { layer, .. } => Cow::Owned(layer.join("upper")),
-            Kept::Copy { tree } => Cow::Borrowed(tree.as_path()),
-        });
-        let written = writable.map(|place| Cow::Borrowed(place.path.as_path())).chain(layered);
-        let disks: Vec<Disk> = written.map(|path| Disk::new(&path, limits.disk, limits.inodes)).collect();
+    pub fn new(first: i32, limits: &Limits, disks: Vec<Disk>, grouped: bool) -> Measure {
         let memory = (!grouped).then_some(limits.memory);
         let cpu_time = limits.cpu_time;
         let needed = memory.is_some() || cpu_time.is_some() || !disks.is_empty();

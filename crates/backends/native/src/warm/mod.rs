@@ -147,7 +147,6 @@ pub fn blank(
     let supervised = Supervised {
         raised,
         grant: grant.clone(),
-        stacks: stacks.to_vec(),
         enforcement: model::Backend::assess(native, grant),
         backend: "native",
         desk: None,

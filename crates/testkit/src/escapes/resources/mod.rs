@@ -10,9 +10,11 @@ mod deadline_deaf;
 mod deadline_slow_looks;
 mod deadline_stopped;
 mod denial_flood;
+mod disk_at_once;
 mod disk_closed_folder;
 mod disk_deep;
 mod disk_given_back;
+mod disk_grown_at_once;
 mod disk_tmp;
 mod disk_unlinked;
 mod disk_workspace;
@@ -91,6 +93,8 @@ pub const ATTACKS: &[&Attack] = &[
     &disk_closed_folder::ATTACK,
     &memory_no_text_name::ATTACK,
     &cpu_time_no_text_name::ATTACK,
+    &disk_at_once::ATTACK,
+    &disk_grown_at_once::ATTACK,
 ];
 
 /// Attacks that get through today, each with why. One moves up when its hole is mended.

@@ -206,6 +206,11 @@ pub fn fill_file(file: &OwnedFd, size: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// 8 MiB, in no time: nothing is written.
+pub fn reserve(file: &fs::File) -> io::Result<()> {
+    Ok(rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, 8 * MIB as u64)?)
+}
+
 /// For `--timeout 1s` and attacks that last three: broken if it got to its end, or its end was late.
 pub fn ended_in_time(field: &Field, run: &Run) -> Verdict {
     ended_within(Duration::from_millis(2500), field, run)
