@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use model::Limits;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use sys::identity::{self, Mapping};
 use sys::process::{self, Alone, Forked, Namespaces};
@@ -16,7 +16,7 @@ use sys::process::{self, Alone, Forked, Namespaces};
 /// Walking may take this share of the time at most.
 const WALK_SHARE: u32 = 20;
 /// What a run waits for its first walk, which goes on beside it.
-const FIRST_BUDGET: Duration = Duration::from_millis(5);
+const FIRST_BUDGET: Duration = Duration::from_millis(1);
 /// Deeper than any project; whoever goes deeper can't be measured, and counts as over the limit.
 const DEEPEST: usize = 200;
 
@@ -25,9 +25,10 @@ pub struct Disk {
     device: u64,
     bytes: u64,
     inodes: u64,
-    /// By the clock that new files are stamped with: the payload can make none that is older.
-    since: Stamp,
-    /// Of the first walk, which begins before the payload does. Where it is long it ends later; what was made meanwhile is not in it.
+    /// When the payload began, by the clock that changes of files are stamped with.
+    begun: Option<Stamp>,
+    /// Of the first walk, which begins before the payload does. Where it is long it ends later: what was changed by then may have been
+    /// nothing before, and is not in it.
     before: Option<Size>,
     walk: Option<Walk>,
     /// There is a folder that the payload has closed even to us: so somebody walks who may open it.
@@ -42,14 +43,13 @@ struct Size {
     inodes: u64,
     /// Folders that could not be looked into.
     closed: u64,
-    /// Of these bytes and inodes, those of files that were made since.
+    /// Of these bytes and inodes, those of files that were changed since the payload began.
     fresh: (u64, u64),
 }
 
 /// A walk under way: it goes on with the next look.
 struct Walk {
     open: Vec<Dir>,
-    since: Stamp,
     size: Size,
     took: Duration,
 }
@@ -63,7 +63,7 @@ impl Disk {
             device,
             bytes: limits.disk,
             inodes: limits.inodes,
-            since: now(),
+            begun: None,
             before: None,
             walk: None,
             by_helper: false,
@@ -71,6 +71,7 @@ impl Disk {
             not_before: Instant::now(),
         };
         disk.is_over(&[], FIRST_BUDGET)?;
+        disk.begun = Some(now());
         Ok(disk)
     }
 
@@ -99,7 +100,7 @@ impl Disk {
         if self.by_helper {
             let helper = match self.helper.take() {
                 Some(helper) => helper,
-                None => Helper::begin(&self.place, self.since)?,
+                None => Helper::begin(&self.place, self.begun)?,
             };
             return Ok(match helper.result()? {
                 Ok(found) => Some(found),
@@ -111,10 +112,10 @@ impl Disk {
         }
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
-            None => Walk::begin(&self.place, self.since)?,
+            None => Walk::begin(&self.place)?,
         };
         let started = Instant::now();
-        let progress = walk.go_on(started + budget)?;
+        let progress = walk.go_on(started + budget, self.begun)?;
         walk.took += started.elapsed();
         match progress {
             Progress::NotMeasurable => Ok(Some((Measured::No, walk.took))),
@@ -132,22 +133,11 @@ impl Disk {
 }
 
 /// Seconds and nanoseconds.
-type Stamp = (i64, u32);
+type Stamp = (i64, i64);
 
 fn now() -> Stamp {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default())
-}
-
-const ASKED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
-
-/// When it was made, or where the file system does not say it, last changed: nobody sets either.
-fn made(stat: &Statx) -> Stamp {
-    let made = match StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME) {
-        true => stat.stx_btime,
-        false => stat.stx_ctime,
-    };
-    (made.tv_sec, made.tv_nsec)
+    (now.tv_sec, now.tv_nsec)
 }
 
 enum Measured {
@@ -167,7 +157,7 @@ struct Helper {
 }
 
 impl Helper {
-    fn begin(place: &Path, since: Stamp) -> io::Result<Helper> {
+    fn begin(place: &Path, begun: Option<Stamp>) -> io::Result<Helper> {
         let alone = Alone::prove()?;
         // Asked for here: in a new namespace nobody has a number until the maps are written.
         let map = |outside| Mapping { inside: 0, outside };
@@ -178,7 +168,7 @@ impl Helper {
         match process::fork_into(alone, namespaces, None)? {
             Forked::Child => {
                 let started = Instant::now();
-                let measured = identity::map_self(user, group).and_then(|()| measure_all(place, since));
+                let measured = identity::map_self(user, group).and_then(|()| measure_all(place, begun));
                 let took = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 let words = match measured {
                     Ok(Measured::Size(Size { bytes, inodes, closed, fresh })) => {
@@ -227,10 +217,10 @@ impl Drop for Helper {
 }
 
 /// All of it at once.
-fn measure_all(place: &Path, since: Stamp) -> io::Result<Measured> {
-    let mut walk = Walk::begin(place, since)?;
+fn measure_all(place: &Path, begun: Option<Stamp>) -> io::Result<Measured> {
+    let mut walk = Walk::begin(place)?;
     loop {
-        match walk.go_on(Instant::now() + Duration::from_secs(60))? {
+        match walk.go_on(Instant::now() + Duration::from_secs(60), begun)? {
             Progress::More => {}
             Progress::Finished => return Ok(Measured::Size(walk.size)),
             Progress::NotMeasurable | Progress::Closed => return Ok(Measured::No),
@@ -249,8 +239,8 @@ enum Progress {
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Walk {
-    fn begin(place: &Path, since: Stamp) -> io::Result<Walk> {
-        let mut walk = Walk { open: Vec::new(), since, size: Size::default(), took: Duration::ZERO };
+    fn begin(place: &Path) -> io::Result<Walk> {
+        let mut walk = Walk { open: Vec::new(), size: Size::default(), took: Duration::ZERO };
         match rustix::fs::open(place, FOLDER, Mode::empty()) {
             Ok(folder) => walk.open.push(Dir::new(folder)?),
             // A single file is limited by its own size.
@@ -260,7 +250,7 @@ impl Walk {
         Ok(walk)
     }
 
-    fn go_on(&mut self, until: Instant) -> io::Result<Progress> {
+    fn go_on(&mut self, until: Instant, begun: Option<Stamp>) -> io::Result<Progress> {
         while let Some(folder) = self.open.last_mut() {
             if Instant::now() >= until {
                 return Ok(Progress::More);
@@ -276,20 +266,21 @@ impl Walk {
             if matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 continue;
             }
-            let Ok(stat) = rustix::fs::statx(folder.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW, ASKED) else {
+            let Ok(stat) = rustix::fs::statat(folder.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
-            let bytes = stat.stx_blocks * 512;
+            let bytes = stat.st_blocks.max(0) as u64 * 512;
             self.size.inodes += 1;
             self.size.bytes += bytes;
-            if made(&stat) >= self.since {
+            // Nobody sets this stamp.
+            if begun.is_some_and(|begun| (stat.st_ctime, stat.st_ctime_nsec as i64) >= begun) {
                 self.size.fresh = (self.size.fresh.0 + bytes, self.size.fresh.1 + 1);
             }
-            if FileType::from_raw_mode(stat.stx_mode.into()).is_dir() {
+            if FileType::from_raw_mode(stat.st_mode).is_dir() {
                 match rustix::fs::openat(folder.fd()?, entry.file_name(), FOLDER, Mode::empty()) {
                     Ok(_) if self.open.len() == DEEPEST => return Ok(Progress::NotMeasurable),
                     Ok(below) => self.open.push(Dir::new(below)?),
-                    Err(rustix::io::Errno::ACCESS) if stat.stx_uid == rustix::process::geteuid().as_raw() => {
+                    Err(rustix::io::Errno::ACCESS) if stat.st_uid == rustix::process::geteuid().as_raw() => {
                         return Ok(Progress::Closed);
                     }
                     Err(rustix::io::Errno::ACCESS) => self.size.closed += 1,

@@ -1,6 +1,7 @@
-//! The same with files that were there before: nothing about them is new but their size.
+//! The same with files that were there before, among so many others that whoever looks takes a while: nothing about them is new
+//! but their size.
 
-use std::fs::File;
+use std::fs::{self, File};
 
 use model::Wall;
 
@@ -10,11 +11,16 @@ use crate::{Attack, Control};
 pub const ATTACK: Attack = Attack {
     id: "resources/disk_grown_at_once",
     wall: Wall::Disk,
-    about: "make eight files of the workspace grow to 64 MiB, at once, with --disk 16M",
+    about: "make eight of 5,000 files of the workspace grow to 64 MiB, at once, with --disk 16M",
     flags: &["--disk", "16M"],
     prepare: |field| {
+        let crowd = field.workspace.join("crowd");
+        fs::create_dir(&crowd)?;
+        for number in 0..5_000 {
+            File::create(crowd.join(number.to_string()))?;
+        }
         for number in 0..8 {
-            let path = field.workspace.join(format!("part-{number}"));
+            let path = crowd.join(format!("part-{number}"));
             File::create(&path)?;
             field.give(&path)?;
         }
@@ -23,7 +29,7 @@ pub const ATTACK: Attack = Attack {
     inside: |inside| {
         support::at_the_brink(inside)?;
         for number in 0..8 {
-            let file = File::options().write(true).open(inside.workspace.join(format!("part-{number}")))?;
+            let file = File::options().write(true).open(inside.workspace.join(format!("crowd/part-{number}")))?;
             support::reserve(&file)?;
         }
         support::pause(support::UNTIL_SEEN);
