@@ -1,5 +1,6 @@
 //! The same jobs in a project and in a layer over a copy of it: what reading and writing through the layer costs.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,15 +16,33 @@ const WANTED: f64 = 1.15;
 const BYTES: usize = 4000;
 const COMMITS: usize = 20;
 
-pub fn measure(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Result<Table, String> {
+/// Over a project: mounts a layer, in a mount namespace of its own, and goes on in it.
+const BARE: &str = "mount -t overlay overlay -o lowerdir=\"$1\",upperdir=\"$2/upper\",workdir=\"$2/work\" \"$1\" \
+    && cd \"$1\" && shift 3 && exec \"$@\"";
+
+/// With belljar, and for comparison with nothing but the same kind of layer: what the kernel takes for it, nobody can give back.
+pub fn measure(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Result<[Table; 2], String> {
     let sandbox = |job: &Job| {
         let mut command = belljar_run();
         command.env("XDG_STATE_HOME", field.home(Who::Root)).arg("--workspace").arg(&job.inside);
         command
     };
-    let mut table = compare(&jobs(field, amounts.repository)?, amounts.inside_rounds, &sandbox, samples)?;
+    let jobs = jobs(field, amounts.repository)?;
+    let mut table = compare(&jobs, amounts.inside_rounds, &sandbox, samples)?;
     table.title = "The same job in the project and in a layer over a copy of it, as root, medians".to_owned();
-    Ok(table)
+    let uppers = Cell::new(0);
+    let bare = |job: &Job| {
+        let layer = field.root.join(format!("bare-{}", uppers.replace(uppers.get() + 1)));
+        let mut command = Command::new("unshare");
+        plain(&mut command).args(["--mount", "/bin/sh", "-c"]);
+        command.arg(format!("mkdir -p \"$2/upper\" \"$2/work\" && {BARE}")).arg("sh").arg(&job.inside).arg(layer);
+        command
+    };
+    let jobs: Vec<Job> = jobs.into_iter().filter(|job| job.first == First::WarmsUp).collect();
+    let jobs: Vec<Job> = jobs.into_iter().map(|job| Job { wanted: None, ..job }).collect();
+    let mut alone = compare(&jobs, amounts.inside_rounds, &bare, samples)?;
+    alone.title = "The same with a bare overlayfs in belljar's place: no sandbox at all, medians".to_owned();
+    Ok([table, alone])
 }
 
 fn jobs(field: &Field, files: usize) -> Result<Vec<Job>, String> {

@@ -81,7 +81,7 @@ pub fn workspace(flags: &[&str]) -> Result<(), String> {
         let bench = Bench { field: &field, who };
         tables.push(operations::measure(&bench, [&tiny, &small, &large], &amounts, &mut samples)?);
     }
-    tables.push(inside::measure(&field, &amounts, &mut samples)?);
+    tables.extend(inside::measure(&field, &amounts, &mut samples)?);
     let copied = Tree::find(amounts.copied)?;
     copied.hand_to(Who::Root)?;
     tables.push(alternatives::measure(&field, &copied, &amounts, &mut samples)?);

@@ -16,7 +16,7 @@ use sys::process::{self, Alone, Forked, Namespaces};
 /// Walking may take this share of the time at most.
 const WALK_SHARE: u32 = 20;
 /// What a run waits for its first walk, which goes on beside it.
-const FIRST_BUDGET: Duration = Duration::from_millis(1);
+const FIRST_BUDGET: Duration = Duration::from_micros(300);
 /// Deeper than any project; whoever goes deeper can't be measured, and counts as over the limit.
 const DEEPEST: usize = 200;
 

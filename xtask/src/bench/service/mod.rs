@@ -1,6 +1,10 @@
 //! `cargo xtask bench service`: what a run costs whoever asks for it over HTTP, with policy, scan and ledger, beside the same program
 //! without any sandbox.
 
+mod docker;
+mod idle;
+mod streams;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -11,19 +15,21 @@ use serde_json::{Value, json};
 use testkit::Who;
 use testkit::contestant::belljar;
 
-use super::field::Field;
-use super::runners::{quiet, time};
-use super::samples::{Samples, Table, median, met, milliseconds, percentile};
+use crate::bench::field::Field;
+use crate::bench::runners::{quiet, time};
+use crate::bench::samples::{Samples, Table, median, met, milliseconds, percentile};
 
 const PYTHON: &str = "/usr/bin/python3";
-const FULL: Amounts = Amounts { runs: 300, slow: 20, seconds: 10, clients: 4 };
-const QUICK: Amounts = Amounts { runs: 10, slow: 2, seconds: 1, clients: 2 };
+const FULL: Amounts = Amounts { runs: 300, slow: 20, seconds: 10, clients: 4, streams: 100, idle: 1000 };
+const QUICK: Amounts = Amounts { runs: 10, slow: 2, seconds: 1, clients: 2, streams: 10, idle: 10 };
 
 struct Amounts {
     runs: usize,
     slow: usize,
     seconds: u64,
     clients: usize,
+    streams: usize,
+    idle: usize,
 }
 
 pub fn service(flags: &[&str]) -> Result<(), String> {
@@ -34,11 +40,16 @@ pub fn service(flags: &[&str]) -> Result<(), String> {
     let field = Field::make()?;
     let mut samples = Samples::open("service")?;
     let mut tables = Vec::new();
+    println!("docker exec and docker run");
+    let docker = docker::measure(amounts.slow);
     for who in [Who::Ordinary, Who::Root] {
         let server = Server::start(&field, who)?;
+        println!("as {}: snippets, sandboxes, forks, streams, idle sandboxes", who.name());
         tables.push(snippets(&field, who, &server, &amounts, &mut samples)?);
-        tables.push(sandboxes(&field, who, &server, &amounts, &mut samples)?);
+        tables.push(sandboxes(&field, who, &server, (&amounts, &docker), &mut samples)?);
         tables.push(forks(who, &server, &amounts, &mut samples)?);
+        tables.push(streams::measure(who, &server, &amounts, &mut samples)?);
+        tables.push(idle::measure(who, &server, &amounts, &mut samples)?);
         tables.push(many(who, &server, &amounts, &mut samples)?);
     }
     super::report(tables, quick, markdown, &samples);
@@ -55,7 +66,11 @@ impl Server {
     fn start(field: &Field, who: Who) -> Result<Server, String> {
         let state = field.home(who).join("service");
         let mut command = Command::new(belljar());
-        command.args(["serve", "--listen", "127.0.0.1:0", "--rate", "100000", "--state"]).arg(&state);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--state"]).arg(&state);
+        // Nothing of it is to wait for anything but the machine.
+        for limit in ["rate", "open-per-tenant", "open-per-agent", "jobs", "jobs-per-tenant", "jobs-per-agent"] {
+            command.arg(format!("--{limit}")).arg("100000");
+        }
         quiet(&mut command, field, who, &field.home(who));
         let mut child = command.stderr(Stdio::piped()).spawn().map_err(|error| format!("cannot serve: {error}"))?;
         let mut lines = BufReader::new(child.stderr.take().ok_or("it has an error output")?);
@@ -96,15 +111,19 @@ struct Client {
 }
 
 impl Client {
-    fn ask(&mut self, method: &str, path: &str, body: &Value) -> Result<(Duration, Value), String> {
+    fn send(&mut self, method: &str, path: &str, body: &Value) -> Result<(), String> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.token,
             body.len()
         );
+        self.stream.write_all(request.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &Value) -> Result<(Duration, Value), String> {
         let begun = Instant::now();
-        self.stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
+        self.send(method, path, body)?;
         let (status, text) = self.answer()?;
         let took = begun.elapsed();
         match status {
@@ -222,7 +241,7 @@ fn sandboxes(
     field: &Field,
     who: Who,
     server: &Server,
-    amounts: &Amounts,
+    (amounts, docker): (&Amounts, &Result<[Vec<Duration>; 2], String>),
     samples: &mut Samples,
 ) -> Result<Table, String> {
     let title = format!("Sandboxes that stay, over HTTP, as {}", who.name());
@@ -259,6 +278,16 @@ fn sandboxes(
     row("a bare fork and exec of /bin/true", &bare, String::new(), String::new())?;
     let ratio = median(&execs).as_secs_f64() / median(&bare).as_secs_f64();
     row("the same in an open one", &execs, format!("{ratio:.1} ×"), met(ratio <= 3.0, "≤ 3 ×"))?;
+    match docker {
+        Ok([peer_execs, peer_starts]) => {
+            for (name, times, least) in [("docker exec", peer_execs, 15.0), ("docker run", peer_starts, 80.0)] {
+                let ratio = median(times).as_secs_f64() / median(&execs).as_secs_f64();
+                let wanted = met(ratio >= least, &format!("≥ {least} ×"));
+                row(name, times, format!("{ratio:.1} × that in an open one"), wanted)?;
+            }
+        }
+        Err(why) => row("docker", &[], format!("not measured: {why}"), String::new())?,
+    }
     Ok(table)
 }
 
