@@ -347,6 +347,9 @@ impl Watch {
         }
         loop {
             let now = Instant::now();
+            if self.desk.as_ref().is_some_and(Desk::is_empty) {
+                self.measure.rest_if_alone(now);
+            }
             if let Some(overrun) = self.overrun_at(now)? {
                 self.overrun = Some(overrun);
                 return Ok(());
@@ -362,6 +365,9 @@ impl Watch {
                 self.programs.tell().map_err(|trouble| io::Error::other(trouble.to_string()))?;
             }
             let ready = self.wait_for_something(now)?;
+            if ready.visitors || ready.wire {
+                self.measure.wake();
+            }
             if ready.refused
                 && let Some(listener) = &self.raised.listener
             {
@@ -514,7 +520,7 @@ impl Watch {
         let screen = self.terminal.as_ref().and_then(Terminal::next);
         let deadline = self.deadline.filter(|_| self.asleep.is_none());
         let next =
-            [deadline, self.grace, Some(self.measure.next()), self.programs.next(), screen].into_iter().flatten().min();
+            [deadline, self.grace, self.measure.next(), self.programs.next(), screen].into_iter().flatten().min();
         let timeout = next.map(|moment| timespec(moment.saturating_duration_since(now)));
         match poll(&mut list, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}

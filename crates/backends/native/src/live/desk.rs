@@ -87,6 +87,11 @@ impl Desk {
         (self.visitors.len() < MOST_VISITORS).then(|| self.listener.as_fd()).into_iter().chain(visitors)
     }
 
+    /// Nobody is there who could have something started, nor is anything being started.
+    pub fn is_empty(&self) -> bool {
+        self.visitors.is_empty() && self.starting.is_none() && self.wishes.is_empty() && self.returned.is_empty()
+    }
+
     /// Lets visitors in, and takes one order of each. `wire` leads to the first process.
     pub fn serve(&mut self, wire: BorrowedFd<'_>, before: Counts) -> io::Result<Vec<Coming>> {
         self.let_in()?;

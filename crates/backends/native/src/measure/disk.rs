@@ -35,6 +35,9 @@ pub struct Disk {
     by_helper: bool,
     helper: Option<Helper>,
     not_before: Instant,
+    /// When the walk under way began, and the last that came to its end.
+    began: Option<Instant>,
+    measured: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -69,10 +72,16 @@ impl Disk {
             by_helper: false,
             helper: None,
             not_before: Instant::now(),
+            began: None,
+            measured: None,
         };
         disk.is_over(&[], FIRST_BUDGET)?;
         disk.begun = Some(now());
         Ok(disk)
+    }
+
+    pub fn was_measured_since(&self, moment: Instant) -> bool {
+        self.measured.is_some_and(|measured| measured >= moment)
     }
 
     /// `removed`: files without a name that processes hold open, which no walk finds.
@@ -84,7 +93,9 @@ impl Disk {
         if Instant::now() < self.not_before {
             return Ok(false);
         }
+        self.began.get_or_insert_with(Instant::now);
         let Some((size, took)) = self.go_on(budget)? else { return Ok(false) };
+        self.measured = self.began.take();
         let Measured::Size(size) = size else { return Ok(true) };
         self.not_before = Instant::now() + took * WALK_SHARE;
         let (fresh_bytes, fresh_inodes) = size.fresh;

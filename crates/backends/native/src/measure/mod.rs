@@ -31,6 +31,10 @@ pub struct Measure {
     next: Option<Instant>,
     pause: Duration,
     next_sample: Instant,
+    /// Since when nobody is inside, as far as is known.
+    alone: Option<Instant>,
+    /// Nobody is inside, so nothing grows: it is not looked at until somebody comes.
+    rests: bool,
 }
 
 impl Measure {
@@ -46,6 +50,8 @@ impl Measure {
             next: needed.then(|| Instant::now() + SOONEST),
             pause: SOONEST,
             next_sample: Instant::now() + SAMPLE,
+            alone: None,
+            rests: false,
         }
     }
 
@@ -60,16 +66,35 @@ impl Measure {
         self.next = self.next.map(|_| now + SOONEST);
         self.pause = SOONEST;
         self.next_sample = now + SAMPLE;
+        self.rests = false;
+    }
+
+    /// Before `overrun`, where nobody can come without `wake`: rests from there on if the first process is alone, and all that it may write to
+    /// was measured since it is.
+    pub fn rest_if_alone(&mut self, now: Instant) {
+        if self.rests || now < self.next.unwrap_or(self.next_sample) {
+            return;
+        }
+        self.alone = self.tree.is_alone().then(|| self.alone.unwrap_or(now));
+        self.rests = self.alone.is_some_and(|since| self.disks.iter().all(|disk| disk.was_measured_since(since)));
+    }
+
+    /// Somebody may be coming.
+    pub fn wake(&mut self) {
+        self.alone = None;
+        if self.rests {
+            self.restart();
+        }
     }
 
     /// When to look again.
-    pub fn next(&self) -> Instant {
-        self.next.map_or(self.next_sample, |next| next.min(self.next_sample))
+    pub fn next(&self) -> Option<Instant> {
+        (!self.rests).then(|| self.next.map_or(self.next_sample, |next| next.min(self.next_sample)))
     }
 
     /// What is used so far, if it is time to look.
     pub fn sample(&mut self, now: Instant, group: Option<&Group>) -> Option<Sample> {
-        if now < self.next_sample {
+        if self.rests || now < self.next_sample {
             return None;
         }
         let by_group = (group.and_then(Group::cpu_time), group.and_then(Group::memory));
@@ -85,7 +110,7 @@ impl Measure {
 
     /// Looks, if it is time to, and says which limit is over.
     pub fn overrun(&mut self, now: Instant, group: Option<&Group>) -> io::Result<Option<Overrun>> {
-        if self.next.is_none_or(|next| now < next) {
+        if self.rests || self.next.is_none_or(|next| now < next) {
             return Ok(None);
         }
         self.pause = (self.pause * 2).min(LATEST);

@@ -54,6 +54,13 @@ impl Tree {
         self.guest = began(guest).map(|began| (guest, began));
     }
 
+    /// Whether there is nobody but the first. Its children are asked for at once, under the kernel's lock: whoever lost their parent is
+    /// one of them, so that no chain of short lives passes by. Without an answer it is not.
+    pub fn is_alone(&self) -> bool {
+        let children = std::fs::read(format!("/proc/{0}/task/{0}/children", self.first));
+        self.guest.is_none() && children.is_ok_and(|children| children.trim_ascii().is_empty())
+    }
+
     /// Looks at everything once. A process that ends meanwhile counts for nothing: it holds nothing any more.
     pub fn look(&mut self, memory_limit: Option<u64>, budget: Duration) {
         let started = Instant::now();
