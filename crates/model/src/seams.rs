@@ -107,6 +107,8 @@ pub trait Sandboxes {
     /// Hands the variables over to whoever takes them up at the other end.
     fn hand_over(&self, bytes: &OwnedFd) -> Result<OwnedFd, Trouble>;
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble>;
+    /// The folders that any of these is over: nobody is called on, and nothing measured.
+    fn under(&self) -> Result<Vec<PathBuf>, Trouble>;
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble>;
     /// The same at once: how much it takes on disk is not looked at.
     fn identify(&self, which: &str) -> Result<KeptSandbox, Trouble>;

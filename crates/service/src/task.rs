@@ -500,8 +500,7 @@ fn sweep(setting: &Setting, service: &dyn Service) -> Result<u64, Answer> {
 }
 
 fn needed(service: &dyn Service) -> Result<Vec<PathBuf>, Answer> {
-    let kept = service.sandboxes().list().map_err(trouble)?;
-    Ok(kept.into_iter().flat_map(|kept| kept.workspaces).map(|workspace| workspace.0).collect())
+    service.sandboxes().under().map_err(trouble)
 }
 
 /// Symbolic links above it would make the same folder look like another.
@@ -534,8 +533,14 @@ fn no_template(bad: BadTemplate) -> Answer {
 
 /// Exactly this one, by its id or name.
 fn found(service: &dyn Service, id: &str) -> Result<KeptSandbox, Answer> {
-    let all = service.sandboxes().list().map_err(trouble)?;
     let meant = |kept: &KeptSandbox| kept.id == id || kept.name.as_deref() == Some(id);
+    if let Ok(kept) = service.sandboxes().find(id)
+        && meant(&kept)
+    {
+        return Ok(kept);
+    }
+    // One that goes without layers is only in the list; and whatever is the matter is said by that.
+    let all = service.sandboxes().list().map_err(trouble)?;
     all.into_iter().find(meant).ok_or(Answer::NotFound)
 }
 

@@ -182,6 +182,11 @@ impl Store {
 
     /// Finds the one that `which` means: an id or the start of one, a name, or `last`.
     pub fn find(&self, state: &mut State, which: &str) -> Result<(Record, bool)> {
+        // By its whole id, which no name can be: among thousands, the others are not even read.
+        if let Some(record) = state.record(which)? {
+            let running = self.is_locked(record.top());
+            return Ok((record, running));
+        }
         let mut records = self.records(state)?;
         if which == "last" {
             return if records.is_empty() { Err(Error::None) } else { Ok(records.swap_remove(0)) };

@@ -219,6 +219,13 @@ impl Workspaces {
         Ok(records.iter().map(|(record, running)| keep::told(&store, record, *running)).collect())
     }
 
+    /// The folders that kept sandboxes are over.
+    pub fn under(&self) -> std::result::Result<Vec<PathBuf>, Trouble> {
+        let (store, mut state) = self.open()?;
+        let records = store.records(&mut state)?;
+        Ok(records.iter().flat_map(|(record, _)| &record.workspaces).map(|workspace| workspace.path()).collect())
+    }
+
     pub fn find(&self, which: &str) -> std::result::Result<KeptSandbox, Trouble> {
         let (store, mut state) = self.open()?;
         let (record, running) = store.find(&mut state, which)?;

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
 
 use belljar_testkit::Who;
 use belljar_testkit::project::{Project, Said};
@@ -23,6 +24,8 @@ pub const ALL: &[(&str, Check)] = &[
     ("code_is_scanned_and_rules_hold_for_each_command", judged),
     ("a_command_has_a_terminal_of_its_own", terminal),
     ("a_file_is_copied_in_and_out_whether_it_is_open_or_not", copied),
+    ("one_that_nobody_is_in_takes_no_time", nobody_in_it),
+    ("what_is_left_in_it_by_a_chain_of_short_lives_is_held_to_its_limits", short_lives),
 ];
 
 fn told<T>(result: std::io::Result<T>) -> Result<T, String> {
@@ -104,6 +107,49 @@ fn left_running(who: Who) -> Result<(), String> {
     open.shell("sleep 1000 & echo $! > pid", 0, "")?;
     open.shell("kill -0 $(cat pid) && echo there", 0, "there\n")?;
     open.stop().map(drop)
+}
+
+fn nobody_in_it(who: Who) -> Result<(), String> {
+    let open = Open::new(who, &[])?;
+    open.shell("echo something > new", 0, "")?;
+    // How often it went to sleep, and so woke up before.
+    let wakes = || {
+        let status = told(std::fs::read_to_string(format!("/proc/{}/status", open.host.id())))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|count| count.trim().parse::<u64>().ok()).ok_or("the kernel says it".to_owned())
+    };
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let before = wakes()?;
+        // Not a wait for something, but the time in which nothing may happen: ten looks, if there were any.
+        std::thread::sleep(Duration::from_secs(1));
+        let more = wakes()? - before;
+        if more == 0 {
+            break;
+        }
+        if Instant::now() > until {
+            return Err(format!("it woke up {more} times in a second, though nobody is there"));
+        }
+    }
+    // And somebody who comes is held to what it may as before.
+    open.shell("cat new", 0, "something\n")?;
+    open.stop().map(drop)
+}
+
+fn short_lives(who: Who) -> Result<(), String> {
+    const CHAIN: &str = "import os, time\nfor _ in range(400):\n    if os.fork(): os._exit(0)\n    time.sleep(0.005)\n\
+        for part in range(8): open(f'part-{part}', 'wb').write(bytes(8 << 20))\ntime.sleep(600)";
+    let open = Open::new(who, &["--disk", "16M"])?;
+    expect(open.exec(&[], &["/usr/bin/python3", "-c", CHAIN])?, 0, "")?;
+    let Open { project: _project, host, says: _says } = open;
+    let output = told(host.wait_with_output())?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result = said.lines().last().unwrap_or_default();
+    let result: serde_json::Value = serde_json::from_str(result).map_err(|error| format!("{error}: {said}"))?;
+    match result["overrun"] == "disk" {
+        true => Ok(()),
+        false => Err(format!("it was not ended for the disk: {result}")),
+    }
 }
 
 fn passed(who: Who) -> Result<(), String> {
