@@ -119,10 +119,7 @@ impl Sandboxes for Engine {
     }
 
     fn under(&self) -> Result<Vec<PathBuf>, Trouble> {
-        let mut under = self.workspaces.under()?;
-        let going = self.going_without_layers().unwrap_or_default();
-        under.extend(going.into_iter().flat_map(|going| going.workspaces).map(|workspace| workspace.0));
-        Ok(under)
+        self.workspaces.under()
     }
 
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble> {

@@ -107,7 +107,7 @@ pub trait Sandboxes {
     /// Hands the variables over to whoever takes them up at the other end.
     fn hand_over(&self, bytes: &OwnedFd) -> Result<OwnedFd, Trouble>;
     fn list(&self) -> Result<Vec<KeptSandbox>, Trouble>;
-    /// The folders that any of these is over: nobody is called on, and nothing measured.
+    /// The folders that those with layers are over, at once: nobody is called on, nothing is measured, and no record is read.
     fn under(&self) -> Result<Vec<PathBuf>, Trouble>;
     fn find(&self, which: &str) -> Result<KeptSandbox, Trouble>;
     /// The same at once: how much it takes on disk is not looked at.

@@ -490,7 +490,7 @@ pub(crate) fn go_to(folder: &Path) -> Result<(), Answer> {
     })
 }
 
-/// What was made for jobs that are gone, and that no sandbox is over. What somebody works in stays, and is looked for first: whoever
+/// What was made for jobs that are gone, and that no sandbox is over. What somebody works in stays (with or without layers), and is looked for first: whoever
 /// ends meanwhile and keeps something is in the list that is made after that.
 fn sweep(setting: &Setting, service: &dyn Service) -> Result<u64, Answer> {
     let work = work(setting);

@@ -61,6 +61,27 @@ const SCHEMA: &str = "
     CREATE TABLE journal (id TEXT PRIMARY KEY, sandbox TEXT NOT NULL, committing INTEGER NOT NULL, plan TEXT NOT NULL);
 ";
 
+/// What was written and not yet written back is read by each who comes while nobody else is there, and begins anew only for one
+/// who finds all of it written back: among those who come, write and leave, nobody does.
+const MOST_TO_READ: u64 = 100 * 4096;
+
+/// Makes it short again, once in a while. Whoever is at it meanwhile is left alone; then the next one does it.
+fn write_back(connection: &Connection, path: &Path) -> rusqlite::Result<()> {
+    let written = std::fs::metadata(path.with_extension("sqlite-wal")).map_or(0, |stat| stat.len());
+    if written <= MOST_TO_READ {
+        return Ok(());
+    }
+    let patience = |time| connection.busy_timeout(time);
+    patience(Duration::ZERO)?;
+    match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+        // Only for speed: whatever is the matter with the file or its disk is told to who reads or writes it next.
+        Ok(()) | Err(_) => patience(PATIENCE),
+    }
+}
+
+/// With others who write.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 impl State {
     /// Opens the state in a folder of ours, and makes it if there is none.
     pub fn open(folder: &Path) -> Result<State> {
@@ -72,13 +93,13 @@ impl State {
         let unusable = |why: String| Error::State { path: path.clone(), why };
         let open = || -> rusqlite::Result<Connection> {
             let connection = Connection::open_with_flags(&path, flags)?;
-            connection.busy_timeout(Duration::from_secs(30))?;
+            connection.busy_timeout(PATIENCE)?;
             // The last to leave would otherwise write all of it back, and wait for the disk.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             connection.pragma_update(None, "foreign_keys", true)?;
             connection.pragma_update(None, "synchronous", "NORMAL")?;
-            // Whoever opens it reads all that was not written back.
+            write_back(&connection, &path)?;
             connection.pragma_update(None, "wal_autocheckpoint", 100)?;
             Ok(connection)
         };
@@ -365,6 +386,30 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
+
+    #[test]
+    fn what_is_to_be_read_at_each_opening_does_not_grow_with_all_that_was_ever_written() {
+        let folder = std::env::temp_dir().join(format!("belljar-state-long-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for number in 0..400 {
+            // As a run does: comes, writes and leaves.
+            let state = State::open(&folder).expect("a state");
+            let (id, text) = (format!("{number:032x}"), "x".repeat(2000));
+            let row = params![id, None::<String>, number, text];
+            state
+                .connection
+                .execute("INSERT INTO sandbox (id, name, used, record) VALUES (?1, ?2, ?3, ?4)", row)
+                .expect("kept");
+        }
+        let written = std::fs::metadata(folder.join("state.sqlite-wal")).expect("it is there").len();
+        assert!(written < 2 * MOST_TO_READ, "{written} bytes");
+        let state = State::open(&folder).expect("a state");
+        let kept: i64 =
+            state.connection.query_row("SELECT count(*) FROM sandbox", [], |row| row.get(0)).expect("counted");
+        assert_eq!(kept, 400);
+        drop(state);
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
 
     #[test]
     fn many_who_open_it_first_all_get_it() {

@@ -1,6 +1,7 @@
 //! How much a writable place of the host has grown. Walked from descriptor to descriptor, because the guest changes it
 //! meanwhile: a folder that becomes a link leads nowhere.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -53,6 +54,8 @@ struct Size {
 /// A walk under way: it goes on with the next look.
 struct Walk {
     open: Vec<Dir>,
+    /// Folders that were looked into: one that is moved meanwhile is met twice, and what is in it is not stamped anew by that.
+    seen: HashSet<(u64, u64)>,
     size: Size,
     took: Duration,
 }
@@ -251,7 +254,7 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 
 impl Walk {
     fn begin(place: &Path) -> io::Result<Walk> {
-        let mut walk = Walk { open: Vec::new(), size: Size::default(), took: Duration::ZERO };
+        let mut walk = Walk { open: Vec::new(), seen: HashSet::new(), size: Size::default(), took: Duration::ZERO };
         match rustix::fs::open(place, FOLDER, Mode::empty()) {
             Ok(folder) => walk.open.push(Dir::new(folder)?),
             // A single file is limited by its own size.
@@ -287,7 +290,7 @@ impl Walk {
             if begun.is_some_and(|begun| (stat.st_ctime, stat.st_ctime_nsec as i64) >= begun) {
                 self.size.fresh = (self.size.fresh.0 + bytes, self.size.fresh.1 + 1);
             }
-            if FileType::from_raw_mode(stat.st_mode).is_dir() {
+            if FileType::from_raw_mode(stat.st_mode).is_dir() && self.seen.insert((stat.st_dev, stat.st_ino)) {
                 match rustix::fs::openat(folder.fd()?, entry.file_name(), FOLDER, Mode::empty()) {
                     Ok(_) if self.open.len() == DEEPEST => return Ok(Progress::NotMeasurable),
                     Ok(below) => self.open.push(Dir::new(below)?),
