@@ -19,7 +19,7 @@ pub fn measure(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Resul
         command.arg("--write").arg(&job.inside);
         command
     };
-    compare(&jobs(field, amounts)?, amounts.inside_rounds, &sandbox, samples)
+    compare(&jobs(field, amounts)?, amounts.inside_rounds, ("inside", &sandbox), samples)
 }
 
 fn jobs(field: &Field, amounts: &Amounts) -> Result<Vec<Job>, String> {

@@ -33,19 +33,24 @@ pub enum First {
 /// What comes before the command of a job to do it inside.
 pub type Sandbox<'a> = dyn Fn(&Job) -> Command + 'a;
 
-/// Does each job outside and inside, in turn.
-pub fn compare(jobs: &[Job], rounds: usize, sandbox: &Sandbox<'_>, samples: &mut Samples) -> Result<Table, String> {
+/// Does each job outside and in a sandbox, in turn. `place`: what that is, for the samples.
+pub fn compare(
+    jobs: &[Job],
+    rounds: usize,
+    (place, sandbox): (&str, &Sandbox<'_>),
+    samples: &mut Samples,
+) -> Result<Table, String> {
     let title = "The same job inside and outside, as root, medians";
     let mut table = Table::new(title, &["", "runs of each", "outside ms", "inside ms", "ratio", "wanted"]);
     for job in jobs {
-        println!("inside: {}", job.name);
+        println!("{place}: {}", job.name);
         let (mut outside, mut inside) = (Vec::new(), Vec::new());
         for round in 0..rounds {
             // Who goes first changes: neither always finds the caches that the other warmed.
             for sandboxed in [round % 2 == 0, round % 2 != 0] {
                 let times = run(job, sandboxed.then_some(sandbox))?;
                 for time in &times {
-                    let where_ = if sandboxed { "inside" } else { "outside" };
+                    let where_ = if sandboxed { place } else { "outside" };
                     samples.keep(&format!("job {where_}"), job.name, "root", time.as_micros() as f64, "µs")?;
                 }
                 if sandboxed { inside.extend(times) } else { outside.extend(times) }

@@ -10,7 +10,7 @@ use testkit::Who;
 use super::{Amounts, Server, keep};
 use crate::bench::samples::{Samples, Table, median, met, milliseconds, percentile};
 
-/// Says what time it is, by a clock that is the same inside and outside. Waits for the first word, so that all begin together.
+/// Says what time it is, again and again, by a clock that is the same inside and outside.
 const CODE: &str =
     "import time\nfor _ in range(LINES):\n    time.sleep(PAUSE)\n    print(time.monotonic_ns(), flush=True)";
 const SOON: Duration = Duration::from_millis(1);
@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_millis(1);
 pub fn measure(who: Who, server: &Server, amounts: &Amounts, samples: &mut Samples) -> Result<Table, String> {
     let title = format!("From a write inside to whoever streams it over HTTP, as {}", who.name());
     let mut table = Table::new(title, &["", "lines", "p50 ms", "p99 ms", "wanted"]);
-    // As many lines a second in all: more of them would measure the programs that write.
+    // A hundred lines a second, of one or of all: more of them would measure the programs that write.
     let cases = [("one stream", 1, 0.01, amounts.runs), ("all of 100 streams at once", amounts.streams, 1.0, 5)];
     for (name, streams, pause, lines) in cases {
         let code = CODE.replace("LINES", &lines.to_string()).replace("PAUSE", &pause.to_string());
@@ -39,8 +39,8 @@ pub fn measure(who: Who, server: &Server, amounts: &Amounts, samples: &mut Sampl
         let times: Vec<Duration> =
             ended.into_iter().collect::<Result<Vec<_>, String>>()?.into_iter().flatten().collect();
         keep(samples, "streams", name, who, &times)?;
-        let wanted =
-            if streams == 1 { met(median(&times) <= SOON, "p50 ≤ 1 ms") } else { met(true, "every line came") };
+        // That every line comes is seen to above.
+        let wanted = if streams == 1 { met(median(&times) <= SOON, "p50 ≤ 1 ms") } else { String::new() };
         let (p50, p99) = (milliseconds(median(&times)), milliseconds(percentile(&times, 0.99)));
         let name = name.replace("100", &streams.to_string());
         table.rows.push(vec![name, times.len().to_string(), p50, p99, wanted]);

@@ -28,7 +28,7 @@ pub fn measure(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Resul
         command
     };
     let jobs = jobs(field, amounts.repository)?;
-    let mut table = compare(&jobs, amounts.inside_rounds, &sandbox, samples)?;
+    let mut table = compare(&jobs, amounts.inside_rounds, ("inside", &sandbox), samples)?;
     table.title = "The same job in the project and in a layer over a copy of it, as root, medians".to_owned();
     let uppers = Cell::new(0);
     let bare = |job: &Job| {
@@ -38,9 +38,9 @@ pub fn measure(field: &Field, amounts: &Amounts, samples: &mut Samples) -> Resul
         command.arg(format!("mkdir -p \"$2/upper\" \"$2/work\" && {BARE}")).arg("sh").arg(&job.inside).arg(layer);
         command
     };
-    let jobs: Vec<Job> = jobs.into_iter().filter(|job| job.first == First::WarmsUp).collect();
-    let jobs: Vec<Job> = jobs.into_iter().map(|job| Job { wanted: None, ..job }).collect();
-    let mut alone = compare(&jobs, amounts.inside_rounds, &bare, samples)?;
+    let warmed = jobs.into_iter().filter(|job| job.first == First::WarmsUp);
+    let jobs: Vec<Job> = warmed.map(|job| Job { wanted: None, ..job }).collect();
+    let mut alone = compare(&jobs, amounts.inside_rounds, ("on a bare overlayfs", &bare), samples)?;
     alone.title = "The same with a bare overlayfs in belljar's place: no sandbox at all, medians".to_owned();
     Ok([table, alone])
 }

@@ -78,6 +78,7 @@ impl Disk {
             began: None,
             measured: None,
         };
+        // Only a measure is taken: whoever can't be measured even now is found to be so by the next look, and ended.
         disk.is_over(&[], FIRST_BUDGET)?;
         disk.begun = Some(now());
         Ok(disk)
