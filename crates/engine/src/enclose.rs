@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use model::{
-    Access, Backend, Blank, CellWork, Enforcement, FileWork, Grant, GroundKind, Held, ImageUsed, Outcome, Request,
-    Sandbox, SetupFailure, Stack, Streams, Strength, Zygote,
+    Access, Backend, Blank, CellWork, Enforcement, FileWork, Grant, GroundKind, Held, ImageUsed, Network, Outcome,
+    Request, Sandbox, SetupFailure, Stack, Streams, Strength, Zygote,
 };
 
 use crate::ground;
@@ -194,6 +194,10 @@ fn chosen<'a>(
     record: &Record<'_>,
 ) -> Result<(Choice<'a>, Option<ImageUsed>), Outcome> {
     let choice = choose(backends, request, grant)?;
+    // A gate is forked beside the sandbox, and has no business with who waits in one.
+    let alone = grant.powers().network == Network::Closed;
+    let other = |backend: &&Box<dyn Backend>| !alone || backend.name() != choice.backend.name();
+    backends.iter().filter(other).for_each(|backend| backend.expect_no_more());
     let enforcement = choice.backend.assess(grant);
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);

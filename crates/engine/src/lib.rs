@@ -125,6 +125,7 @@ impl Engine {
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
+        self.expect(request);
         self.recorded(request, None)
     }
 
@@ -241,6 +242,17 @@ impl Service for Engine {
 }
 
 impl Engine {
+    /// Lets the cheapest backend begin what it can before the request is judged, if it is a likely one.
+    fn expect(&self, request: &Request) {
+        let cheapest = self.backends.first().filter(|backend| {
+            let named = request.backend.as_deref();
+            named.is_none_or(|name| name == "auto" || name == backend.name()) && request.image.is_none()
+        });
+        if let Some(backend) = cheapest {
+            backend.expect();
+        }
+    }
+
     /// In a new sandbox or in one that is kept, with everything on the record.
     fn recorded(&self, request: &Request, kept: Option<&str>) -> Outcome {
         let record = match self.record_run(request) {

@@ -5,65 +5,62 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use sys::doors::Doors;
 use sys::limits::Limit;
 use sys::mounts::Attributes;
-use sys::process::{Alone, Namespaces, Strings};
+use sys::process::{Alone, Namespaces};
 use sys::trees::{Copies, Walk};
 use sys::{descriptors, doors, identity, limits, mounts, network, process, seccomp, signals};
 
+use crate::orders::{Orders, Payload};
 use crate::restrict::restrict;
 use crate::step::{Source, Step, Way};
-use crate::trial::Trial;
 use crate::wire::{self, Report, Stage};
 use crate::{files, live};
 
-/// Everything the child needs to know, made before the fork.
-pub struct Orders {
-    pub steps: Vec<Step>,
-    /// What must not succeed once all steps are taken.
-    pub trials: Vec<Trial>,
-    /// Nothing: it stays, and starts what it will be told to.
-    pub payload: Option<Payload>,
-    /// Instead of a payload: work on files, by code of ours.
-    pub files: Option<files::Operation>,
-    /// To whoever stands outside and writes files for us.
-    pub handed: Option<OwnedFd>,
-    /// The signal mask that the payload gets: the caller's.
-    pub mask: signals::Mask,
-    /// Report how long each step took.
-    pub trace: bool,
-}
-
-pub struct Payload {
-    pub program: CString,
-    pub arguments: Strings,
-    pub environment: Strings,
-    pub directory: CString,
-    pub terminal: bool,
-    /// Numbers of descriptors that it gets besides input and output.
-    pub gifts: Vec<RawFd>,
-}
-
 /// Never returns. Whatever goes wrong is reported, and ends this process before the payload starts.
 pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
+    let mut state = State::new(wire.as_fd(), alone);
+    state.coming = &orders.steps;
+    let done = state.lay(&orders.groundwork);
+    finish(orders, &wire, state, &done, alone)
+}
+
+/// The same for one that is begun before there are orders: it lays the ground and waits for them.
+pub fn follow_when_told(groundwork: &[Step], wire: OwnedFd, alone: Alone) -> ! {
+    let mut state = State::new(wire.as_fd(), alone);
+    state.unhurried = true;
+    let done = state.lay(groundwork);
+    // Whoever would have given them decided otherwise, or is gone.
+    let (orders, [input, output, error]) = or_end(Orders::hear(wire.as_fd()));
+    or_end(rustix::stdio::dup2_stdin(&input).map_err(io::Error::from));
+    or_end(rustix::stdio::dup2_stdout(&output).map_err(io::Error::from));
+    or_end(rustix::stdio::dup2_stderr(&error).map_err(io::Error::from));
+    drop((input, output, error));
+    finish(&orders, &wire, state, &done, alone)
+}
+
+/// All but the groundwork; `done` is how long each step of that took.
+fn finish<'a>(orders: &'a Orders, wire: &'a OwnedFd, mut state: State<'a>, done: &[u64], alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State::new(wire_at, alone, &orders.steps, orders.handed.as_ref().map(AsFd::as_fd));
-    // What we make has the mode that its step says; the payload gets the caller's habit back.
-    let umask = rustix::process::umask(Mode::empty());
+    state.handed = orders.handed.as_ref().map(AsFd::as_fd);
+    let umask = state.umask;
+    if orders.trace {
+        for (step, nanoseconds) in (0u32..).zip(done) {
+            or_end(wire::send(wire_at, Report::Done { step, nanoseconds: *nanoseconds }, &[]));
+        }
+    }
     let mut since = Instant::now();
-    for (step, order) in (0u32..).zip(&orders.steps) {
+    for (step, order) in (done.len() as u32..).zip(&orders.steps) {
         if let Err(error) = state.take(order) {
             fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
         }
         if orders.trace {
-            let now = Instant::now();
-            let nanoseconds = u64::try_from((now - since).as_nanos()).unwrap_or(u64::MAX);
-            or_end(wire::send(wire_at, Report::Done { step, nanoseconds }, &[]));
+            or_end(wire::send(wire_at, Report::Done { step, nanoseconds: nanoseconds_since(since) }, &[]));
             since = Instant::now();
         }
     }
@@ -89,7 +86,7 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     let Some(payload) = &orders.payload else {
         std::mem::forget(attached);
         or_end(live::keep_only(wire_at));
-        live::serve(wire, umask, &orders.mask, alone)
+        live::serve(wire_at, umask, &orders.mask, alone)
     };
     // The payload borrows our memory until it executes: copying it would be the dearest part of its start.
     let pid = match process::start_borrowing(alone, || {
@@ -104,6 +101,10 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     report_the_end(wire_at, pid)
 }
 
+fn nanoseconds_since(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn report_the_end(wire: BorrowedFd<'_>, payload: i32) -> ! {
     or_end(process::close_all_from(0, wire.as_raw_fd()));
     let status = reap_until(payload);
@@ -114,7 +115,7 @@ fn report_the_end(wire: BorrowedFd<'_>, payload: i32) -> ! {
 /// Tries steps and ends, with nothing started. For finding out what a host can do.
 pub fn rehearse(steps: &[Step], wire: OwnedFd, alone: Alone) -> ! {
     let wire_at = wire.as_fd();
-    let mut state = State::new(wire_at, alone, steps, None);
+    let mut state = State::new(wire_at, alone);
     for (step, order) in (0u32..).zip(steps) {
         if let Err(error) = state.take(order) {
             fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
@@ -213,8 +214,12 @@ struct State<'a> {
     /// is left until the payload runs; programs never get them.
     attached: Vec<OwnedFd>,
     most_descriptors: u64,
-    /// All there are, for what is begun before its turn.
-    steps: &'a [Step],
+    /// The payload gets the caller's habit back: what we make has the mode that its step says.
+    umask: Mode,
+    /// What is known of what comes, for what is begun before its turn.
+    coming: &'a [Step],
+    /// Nobody waits for us: what else an assistant does beside us we do ourselves.
+    unhurried: bool,
     handed: Option<BorrowedFd<'a>>,
     /// What is being copied for binds to come, and which of it is next.
     copies: Option<(&'static Copies, usize)>,
@@ -235,14 +240,16 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(wire: BorrowedFd<'a>, alone: Alone, steps: &'a [Step], handed: Option<BorrowedFd<'a>>) -> State<'a> {
+    fn new(wire: BorrowedFd<'a>, alone: Alone) -> State<'a> {
         State {
             wire,
             received: Vec::new(),
             attached: Vec::new(),
             most_descriptors: limits::current(Limit::OpenFiles),
-            steps,
-            handed,
+            umask: rustix::process::umask(Mode::empty()),
+            coming: &[],
+            unhurried: false,
+            handed: None,
             copies: None,
             network: None,
             alone,
@@ -255,6 +262,19 @@ impl<'a> State<'a> {
             doors: Vec::new(),
             offered: Vec::new(),
         }
+    }
+
+    /// Takes the first steps, and says how long each took.
+    fn lay(&mut self, groundwork: &[Step]) -> Vec<u64> {
+        let mut took = Vec::with_capacity(groundwork.len());
+        for (step, order) in (0u32..).zip(groundwork) {
+            let since = Instant::now();
+            if let Err(error) = self.take(order) {
+                fail(self.wire, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
+            }
+            took.push(nanoseconds_since(since));
+        }
+        took
     }
 
     fn take(&mut self, step: &Step) -> io::Result<()> {
@@ -366,11 +386,13 @@ impl<'a> State<'a> {
             }
             Step::AwaitDetached => self.old_root.take().ok_or(io::ErrorKind::NotFound)?.join()?,
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
+            Step::BeginNetwork if self.unhurried => network::make_own()?,
             Step::BeginNetwork => {
                 let copies = Copies::of(self.trees_to_copy());
                 self.copies = Some((copies, 0));
                 self.network = Some(network::begin(self.alone, copies)?);
             }
+            Step::JoinNetwork if self.unhurried => {}
             Step::JoinNetwork => self.network.take().ok_or(io::ErrorKind::NotFound)?.join()?,
             Step::OpenDoors { loopback } => {
                 let (four, six) = doors::open(loopback)?;
@@ -462,7 +484,7 @@ impl<'a> State<'a> {
 
     /// What our own binds will need, in their order.
     fn trees_to_copy(&self) -> Vec<(CString, Walk)> {
-        let wanted = self.steps.iter().filter_map(|step| match step {
+        let wanted = self.coming.iter().filter_map(|step| match step {
             Step::Bind { source: Source::Path(way), .. } => Some(way),
             _ => None,
         });

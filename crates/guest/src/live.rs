@@ -197,8 +197,8 @@ struct Running {
 }
 
 /// Never returns. `umask`, `mask`: what programs get.
-pub fn serve(wire: OwnedFd, umask: Mode, mask: &signals::Mask, alone: Alone) -> ! {
-    let served = Serving { wire: wire.as_fd(), umask, mask, alone, running: Vec::new(), ending: false }.until_told();
+pub fn serve(wire: BorrowedFd<'_>, umask: Mode, mask: &signals::Mask, alone: Alone) -> ! {
+    let served = Serving { wire, umask, mask, alone, running: Vec::new(), ending: false }.until_told();
     process::exit(if served.is_ok() { 0 } else { 125 })
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use serde::{Deserialize, Serialize};
 use sys::filter::Program;
 use sys::identity::Mapping;
 use sys::limits::Limit;
@@ -15,7 +16,7 @@ use sys::mounts::{self, Attributes};
 pub const ASIDE: &std::ffi::CStr = c".belljar";
 
 /// Paths of targets are relative to the new root; paths of sources are the host's, absolute and free of links.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Step {
     /// Enter control groups of the older kind, through their `tasks` files, which were received.
     JoinGroups,
@@ -137,7 +138,7 @@ pub enum Step {
 }
 
 /// A path, and how it is walked.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Way {
     /// Over names that only we, or the system's owner, could have made: as it is, which takes half the calls.
     Plain(CString),
@@ -162,7 +163,7 @@ impl Way {
 }
 
 /// Where a bind comes from.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Source {
     /// The child copies the tree itself.
     Path(Way),
@@ -171,7 +172,7 @@ pub enum Source {
 }
 
 /// What Landlock is told. Everything that it knows of at `abi` and that is not allowed here is refused.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Landlock {
     pub abi: i32,
     pub rules: Vec<(CString, Access)>,
@@ -179,7 +180,7 @@ pub struct Landlock {
     pub refuse_tcp: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     Read,
     Write,

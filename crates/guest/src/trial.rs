@@ -11,13 +11,14 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
+use serde::{Deserialize, Serialize};
 use sys::{doors, seccomp};
 
 /// Of a range that is kept for examples (RFC 5737), and the port at which everything is thrown away.
 const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9);
 
 /// One thing to try.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trial {
     /// A call that is on no list. The parent must be asked about it, and says no.
     ForbiddenCall,

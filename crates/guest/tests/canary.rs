@@ -120,8 +120,16 @@ fn said(steps: Vec<Step>, trials: Vec<Trial>) -> Result<(Option<Report>, bool), 
         directory: text("/")?,
         terminal: false,
     };
-    let orders =
-        Orders { steps, trials, payload: Some(payload), files: None, handed: None, mask: before, trace: false };
+    let orders = Orders {
+        groundwork: Vec::new(),
+        steps,
+        trials,
+        payload: Some(payload),
+        files: None,
+        handed: None,
+        mask: before,
+        trace: false,
+    };
     let alone = Alone::prove().map_err(|error| error.to_string())?;
     let pid = match process::fork_into(alone, Namespaces::NONE, None).map_err(|error| error.to_string())? {
         Forked::Child => {

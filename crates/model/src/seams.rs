@@ -258,6 +258,10 @@ pub trait Backend {
             layers: false,
         })
     }
+    /// A sandbox will probably be opened soon. What does not depend on what is granted to it may be begun meanwhile.
+    fn expect(&self) {}
+    /// Not that soon: what was begun is ended.
+    fn expect_no_more(&self) {}
     /// From here on, what only takes apart sandboxes that have ended is left to `tidy`: somebody waits for an answer.
     fn leave_for_later(&self) {}
     fn tidy(&self) {}

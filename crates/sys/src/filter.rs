@@ -4,6 +4,9 @@
 //! It is short to check and to compile in the kernel, which tries every number once when a filter is installed,
 //! remembers those that are always allowed, and from then on lets them pass without running it at all.
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -142,6 +145,19 @@ impl Program {
             k: u32::from_le_bytes(*value),
         };
         rest.is_empty().then(|| Program(instructions.iter().map(one).collect()))
+    }
+}
+
+impl Serialize for Program {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(&self.to_bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for Program {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Program, D::Error> {
+        let bytes = <&[u8]>::deserialize(from)?;
+        Program::from_bytes(bytes).ok_or_else(|| D::Error::custom("no whole number of instructions"))
     }
 }
 

@@ -5,12 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
+use serde::{Deserialize, Serialize};
 
 use crate::checked;
 use crate::process::{self, Alone, Forked, Namespaces};
 
 /// One line of a user or group map: `inside` in the new namespace is `outside` in its parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
     pub inside: u32,
     pub outside: u32,

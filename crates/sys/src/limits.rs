@@ -3,9 +3,10 @@
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
 
 /// A limit that setrlimit(2) holds, for this process and those it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     /// Size of a core file. One byte means none, even where the host pipes them to a helper.
     Core,

@@ -9,13 +9,14 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::assistant::Assistant;
 use crate::checked;
 use crate::process::Alone;
 
 /// What may be done through a mount. Set-user-id bits never work below one of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
     pub read_only: bool,
     pub devices: bool,

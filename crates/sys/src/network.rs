@@ -39,10 +39,19 @@ impl Pending {
     }
 }
 
-fn make() -> Result<OwnedFd, Errno> {
+/// Makes one and moves into it, with nobody's help.
+pub fn make_own() -> io::Result<()> {
+    Ok(enter_new()?)
+}
+
+fn enter_new() -> Result<(), Errno> {
     // SAFETY: a network namespace has no part in memory or descriptors.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
-    raise_loopback()?;
+    raise_loopback()
+}
+
+fn make() -> Result<OwnedFd, Errno> {
+    enter_new()?;
     rustix::fs::open(c"/proc/thread-self/ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 

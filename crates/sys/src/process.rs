@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{checked, stack};
 
 /// Which namespaces a new process gets for itself. The user namespace comes first and owns the others.
@@ -99,6 +101,22 @@ pub fn fork_into(_alone: Alone, namespaces: Namespaces, cgroup: Option<BorrowedF
     // SAFETY: CLONE_PIDFD made this descriptor for this call; nothing else owns it.
     let handle = unsafe { OwnedFd::from_raw_fd(handle as RawFd) };
     Ok(Forked::Parent { pid: pid as i32, handle })
+}
+
+/// Has a child that was just forked begin on another processor than ours, if we have several: some kernels let it wait for ours
+/// while others are idle. Afterwards it may run wherever we may.
+pub fn go_on_elsewhere(pid: i32) -> io::Result<()> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+    let child = rustix::process::Pid::from_raw(pid);
+    let all = sched_getaffinity(None)?;
+    let here = sched_getcpu();
+    if all.count() < 2 || here >= CpuSet::MAX_CPU {
+        return Ok(());
+    }
+    let mut others = all;
+    others.unset(here);
+    sched_setaffinity(child, &others)?;
+    Ok(sched_setaffinity(child, &all)?)
 }
 
 /// Forks, and that is all: with a call that is on the list of what may be done inside a sandbox. `None` in the child.
@@ -328,9 +346,19 @@ fn close_range(first: u32, last: u32, flags: u32) -> io::Result<()> {
 }
 
 /// Strings as execve(2) wants them: a null-terminated list of pointers, made before a fork.
+#[derive(Serialize, Deserialize)]
+#[serde(from = "Vec<std::ffi::CString>")]
 pub struct Strings {
+    #[serde(skip)]
     pointers: Vec<*const libc::c_char>,
+    #[serde(rename = "owned")]
     _owned: Vec<std::ffi::CString>,
+}
+
+impl From<Vec<std::ffi::CString>> for Strings {
+    fn from(owned: Vec<std::ffi::CString>) -> Strings {
+        Strings::new(owned)
+    }
 }
 
 impl Strings {

@@ -3,11 +3,38 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use serde::{Deserialize, Serialize};
+
 use crate::checked;
 
 /// The signals that were blocked before, to be put back for a program that is about to start.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(into = "u64", from = "u64")]
 pub struct Mask(libc::sigset_t);
+
+/// A bit for each signal, the first for the first.
+impl From<Mask> for u64 {
+    fn from(mask: Mask) -> u64 {
+        // SAFETY: only reads the set.
+        let blocked = |signal: &u32| unsafe { libc::sigismember(&mask.0, *signal as i32) == 1 };
+        (1..=64).filter(blocked).fold(0, |bits, signal| bits | 1 << (signal - 1))
+    }
+}
+
+impl From<u64> for Mask {
+    fn from(bits: u64) -> Mask {
+        // SAFETY: an all-zero set is valid memory for sigemptyset to overwrite, and only fails on a null pointer. Signals that
+        // the C library keeps for itself are not added, and can't be blocked.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            (1..=64).filter(|signal| bits & 1 << (signal - 1) != 0).for_each(|signal| {
+                libc::sigaddset(&mut set, signal);
+            });
+            Mask(set)
+        }
+    }
+}
 
 /// Blocks every signal that can be blocked; what arrives waits until it is read.
 pub fn block_all() -> io::Result<Mask> {

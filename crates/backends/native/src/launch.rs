@@ -14,10 +14,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sys::identity::{self, Mapping};
-use sys::process::{self, Alone, Forked, Strings};
+use sys::process::{self, Alone, Forked, Namespaces, Strings};
 use sys::seccomp::{self, Answer};
 use sys::{mounts, signals};
 
+use crate::ahead::{Ahead, Begun};
 use crate::calls;
 use crate::carrier::{self, Carrier, Ties};
 use crate::groups::{Ceiling, Group, Placement};
@@ -25,7 +26,7 @@ use crate::host::Host;
 use crate::input::Input;
 use crate::measure::Disk;
 use crate::output::Pumps;
-use crate::plan::{Blueprint, Tree};
+use crate::plan::{Blueprint, Groundwork, Tree};
 
 /// A raised sandbox: the first process runs, every wall is up, and the payload is being started.
 pub struct Raised {
@@ -99,7 +100,9 @@ pub enum Starts<'a> {
     Files(Box<guest::files::Operation>),
 }
 
+/// `ahead`: a first process that waits for orders, which is used if it fits.
 pub fn launch(
+    ahead: Option<Ahead>,
     blueprint: Blueprint,
     powers: &Powers,
     host: &Host,
@@ -154,12 +157,13 @@ pub fn launch(
     clock.lap("parent: begin");
 
     let began = blueprint.processors.map_or(Ok(()), restrict_to).map_err(|error| of(Wall::Cpu, error.to_string()));
-    let began = began.and_then(|()| wire::pair().map_err(cannot("make a socket pair")));
-    let (ours, theirs) = match began {
-        Ok(pair) => pair,
-        Err(failed) => return Err(undo(group, failed)),
-    };
-    let Blueprint { namespaces, maps, trees, ceiling, written, processors: _, steps, trials } = blueprint;
+    if let Err(failed) = began {
+        return Err(undo(group, failed));
+    }
+    // Descriptors of other numbers than ours would be none that a carrier knows.
+    let ahead = ahead.filter(|_| ties.is_none()).and_then(|ahead| ahead.fit_for(&blueprint));
+    let Blueprint { ground, trees, ceiling, written, processors: _, steps, trials } = blueprint;
+    let Groundwork { namespaces, maps, steps: groundwork } = ground;
     let owner = maps.as_ref().map(|(user, group)| (user.outside, group.outside));
     let (walls, trials): (Vec<Wall>, Vec<Trial>) = trials.into_iter().unzip();
     if let Some((user, its_group)) = &maps
@@ -168,26 +172,27 @@ pub fn launch(
     {
         return Err(undo(group, cannot("hand its pipes over")(error)));
     }
-    let names: Vec<String> = if trace { steps.iter().map(Step::to_string).collect() } else { Vec::new() };
     // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
-    let mut orders = ManuallyDrop::new(Orders { steps, trials, payload, files, handed: handed.wire, mask, trace });
+    let handed = handed.wire;
+    let mut orders = ManuallyDrop::new(Orders { groundwork, steps, trials, payload, files, handed, mask, trace });
     let trees = ManuallyDrop::new(trees);
     let sweep = !namespaces.pid;
     if sweep && let Err(error) = process::adopt_orphans() {
         return Err(undo(group, of(Wall::CleanUp, format!("cannot adopt orphans: {error}"))));
     }
-    let birthplace = group.as_ref().and_then(Group::birthplace);
-    let (pid, handle) = match process::fork_into(alone, namespaces, birthplace) {
-        Ok(Forked::Child) => {
-            pumps.enter_child();
-            input.enter_child();
-            drop(ours);
-            guest::first::follow(&orders, theirs, alone)
+    let was_ahead = ahead.is_some();
+    let first = match ahead {
+        Some(first) => {
+            let streams = [input.childs(), pumps.output_of_child(), pumps.error_of_child()];
+            // One that has gone says why on the same wire.
+            unless_gone(orders.tell(first.wire.as_fd(), streams)).map(|()| first)
         }
-        Ok(Forked::Parent { pid, handle }) => (pid, handle),
-        Err(error) => return Err(undo(group, cannot_fork(&error))),
+        None => fork(&orders, namespaces, (&pumps, &input), group.as_ref(), alone),
     };
-    drop(theirs);
+    let Begun { pid, handle, wire } = match first {
+        Ok(first) => first,
+        Err(failed) => return Err(undo(group, failed)),
+    };
     // The gifts are the child's from here on.
     let behind = ties.map(|ties| (ties.report, ties.tell));
     clock.lap("parent: fork into namespaces");
@@ -196,7 +201,7 @@ pub fn launch(
     let mut raised = Raised {
         pid,
         handle,
-        wire: ours,
+        wire,
         listener: None,
         terminal: None,
         screen,
@@ -219,7 +224,13 @@ pub fn launch(
         offers: false,
         guest: None,
     };
-    let armed = maps.map_or(Ok(()), |maps| be_the_parent(&mut raised, maps, &trees, alone)).and_then(|()| {
+    let armed = maps.map_or(Ok(()), |maps| {
+        if !was_ahead {
+            map(&mut raised, maps)?;
+        }
+        open_trees(&mut raised, maps, &trees, alone)
+    });
+    let armed = armed.and_then(|()| {
         if namespaces.mount {
             let of_child = format!("/proc/{pid}/ns/mnt");
             raised.mounts = rustix::fs::open(of_child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
@@ -244,7 +255,7 @@ pub fn launch(
         Ok(())
     });
     raised.clock.lap("parent: measure what may grow, while the child builds its root");
-    let armed = armed.and_then(|()| await_walls(&mut raised, &orders.steps, &names));
+    let armed = armed.and_then(|()| await_walls(&mut raised, &orders));
     // Before the proof, in which the child waits for a word of ours: so nothing of the payload runs before somebody has them.
     let armed = armed.and_then(|doors| hand_out(&mut raised, doors));
     // Not the only end that hangs up if the child is gone: it must be no other's.
@@ -260,17 +271,43 @@ fn make_group(ceiling: Option<&Ceiling>, host: &Host, alone: Alone) -> Result<Op
     made.map_err(|error| of(Wall::Memory, error.to_string()))
 }
 
-/// As root: writes the child's maps and, while it builds its root, opens what is to be mounted in it.
-fn be_the_parent(
+/// Has a first process begin with all it needs to know.
+fn fork(
+    orders: &Orders,
+    namespaces: Namespaces,
+    (pumps, input): (&Pumps, &Input),
+    group: Option<&Group>,
+    alone: Alone,
+) -> Result<Begun, SetupFailure> {
+    let (wire, theirs) = wire::pair().map_err(cannot("make a socket pair"))?;
+    match process::fork_into(alone, namespaces, group.and_then(Group::birthplace)) {
+        Ok(Forked::Child) => {
+            pumps.enter_child();
+            input.enter_child();
+            drop(wire);
+            guest::first::follow(orders, theirs, alone)
+        }
+        Ok(Forked::Parent { pid, handle }) => Ok(Begun { pid, handle, wire }),
+        Err(error) => Err(cannot_fork(&error)),
+    }
+}
+
+/// As root: writes the child's maps.
+fn map(raised: &mut Raised, (user, group): (Mapping, Mapping)) -> Result<(), SetupFailure> {
+    identity::map_other(raised.pid, user, group)
+        .map_err(|error| of(Wall::User, format!("cannot map the payload's user: {error}")))?;
+    unless_gone(wire::release(raised.wire.as_fd()))?;
+    raised.clock.lap("parent: write maps");
+    Ok(())
+}
+
+/// As root: opens what is to be mounted in the child's root while it builds that.
+fn open_trees(
     raised: &mut Raised,
     (user, group): (Mapping, Mapping),
     trees: &[Tree],
     alone: Alone,
 ) -> Result<(), SetupFailure> {
-    identity::map_other(raised.pid, user, group)
-        .map_err(|error| of(Wall::User, format!("cannot map the payload's user: {error}")))?;
-    unless_gone(wire::release(raised.wire.as_fd()))?;
-    raised.clock.lap("parent: write maps");
     let child = format!("/proc/{}/ns/user", raised.pid);
     let of_root = rustix::fs::open(child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| of(Wall::User, format!("cannot open the sandbox's user namespace: {error}")))?;
@@ -333,7 +370,7 @@ fn open_tree(tree: &Tree, owners: &mut Owners, alone: Alone) -> io::Result<Owned
 }
 
 /// Hears of every step until all walls are up.
-fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<Doors, SetupFailure> {
+fn await_walls(raised: &mut Raised, orders: &Orders) -> Result<Doors, SetupFailure> {
     let lost = |why: String| of(Wall::Files, format!("the sandbox's first process was lost: {why}"));
     let mut before_its_last_words = true;
     loop {
@@ -342,11 +379,11 @@ fn await_walls(raised: &mut Raised, steps: &[Step], names: &[String]) -> Result<
             Err(error) if before_its_last_words && hung_up(&error) => before_its_last_words = false,
             Ok(None) if before_its_last_words => before_its_last_words = false,
             Ok(Some((Report::Done { step, nanoseconds }, _))) => {
-                let name = names.get(step as usize).cloned().unwrap_or_default();
+                let name = orders.step(step).map(Step::to_string).unwrap_or_default();
                 raised.clock.parts.push((name, nanoseconds));
             }
             Ok(Some((Report::Failed { step, errno }, _))) => {
-                return Err(step_failed(steps.get(step as usize), errno));
+                return Err(step_failed(orders.step(step), errno));
             }
             Ok(Some((Report::Armed { filtered, terminal, offers, doors }, descriptors))) => {
                 let mut descriptors = descriptors.into_iter();

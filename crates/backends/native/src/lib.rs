@@ -2,6 +2,7 @@
 //!
 //! `plan` decides, purely; `launch` follows; `supervise` watches to the end; `assess` and `diagnose` tell the truth.
 
+mod ahead;
 mod assess;
 mod behind;
 mod calls;
@@ -29,7 +30,7 @@ mod terminal;
 mod trust;
 pub mod warm;
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::os::fd::OwnedFd;
 
 use model::{
@@ -39,6 +40,7 @@ use model::{
 
 pub use supervise::{Supervised, Warm};
 
+use ahead::Ahead;
 use carrier::{Carrier, Ties};
 use host::Host;
 use launch::Starts;
@@ -64,6 +66,8 @@ pub mod hostile {
 #[derive(Default)]
 pub struct Native {
     host: OnceCell<Host>,
+    /// Waits for whatever is opened next.
+    ahead: RefCell<Option<Ahead>>,
 }
 
 /// Whoever has no more use for a backend ends: nothing of ours goes on after that.
@@ -152,7 +156,7 @@ impl Native {
         let powers = grant.powers();
         let blueprint = plan::carried(powers, stacks, trust, self.host(), carrier).map_err(unplannable)?;
         let starts = Starts::Carrier(carrier, ties);
-        let raised = launch::launch(blueprint, powers, self.host(), (streams, handed), trace, starts)?;
+        let raised = launch::launch(None, blueprint, powers, self.host(), (streams, handed), trace, starts)?;
         let grant = grant.clone();
         Ok(Supervised { raised, grant, enforcement, backend: carrier.backend, desk: None, time: None })
     }
@@ -220,7 +224,8 @@ impl Backend for Native {
     ) -> Result<Box<dyn Sandbox>, SetupFailure> {
         let (trust, handed) = trust_for(grant, &mut streams)?;
         let blueprint = self.blueprint(grant, stacks, trust)?;
-        let raised = launch::launch(blueprint, grant.powers(), self.host(), (streams, handed), trace, Starts::Command)
+        let (ahead, ends) = (self.ahead.take(), (streams, handed));
+        let raised = launch::launch(ahead, blueprint, grant.powers(), self.host(), ends, trace, Starts::Command)
             .map_err(|failure| self.with_a_way_out(failure, grant))?;
         Ok(Box::new(Supervised {
             raised,
@@ -250,7 +255,8 @@ impl Backend for Native {
         let (trust, handed) = trust_for(grant, &mut streams)?;
         let blueprint = plan::to_stay(grant.powers(), stacks, trust, self.host()).map_err(unplannable)?;
         let ends = (streams, handed);
-        let raised = launch::launch(blueprint, grant.powers(), self.host(), ends, false, Starts::Nothing)?;
+        let raised =
+            launch::launch(self.ahead.take(), blueprint, grant.powers(), self.host(), ends, false, Starts::Nothing)?;
         let greeting = live::Greeting::of(grant, raised.owner);
         let desk = live::desk::Desk::new(visitors, &greeting).map_err(launch::cannot("take visitors"))?;
         Ok(Box::new(Supervised {
@@ -307,7 +313,8 @@ impl Backend for Native {
         let (trust, handed) = trust_for(grant, &mut streams)?;
         let blueprint = self.blueprint(grant, stacks, trust)?;
         let starts = Starts::Files(Box::new(operation));
-        let raised = launch::launch(blueprint, grant.powers(), self.host(), (streams, handed), false, starts)?;
+        let ends = (streams, handed);
+        let raised = launch::launch(self.ahead.take(), blueprint, grant.powers(), self.host(), ends, false, starts)?;
         Ok(Box::new(Supervised {
             raised,
             grant: grant.clone(),
@@ -320,6 +327,15 @@ impl Backend for Native {
 
     fn blank(&self, grant: &Grant, stacks: &[Stack], zygote: &Zygote) -> Result<Box<dyn Blank>, SetupFailure> {
         warm::blank(self, grant, stacks, zygote)
+    }
+
+    fn expect(&self) {
+        let begun = Ahead::begin(self.host());
+        self.ahead.replace(begun);
+    }
+
+    fn expect_no_more(&self) {
+        drop(self.ahead.take());
     }
 
     fn leave_for_later(&self) {

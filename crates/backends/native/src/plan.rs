@@ -33,9 +33,7 @@ pub enum Mode {
 /// Everything that a launch does, decided.
 #[derive(Debug)]
 pub struct Blueprint {
-    pub namespaces: Namespaces,
-    /// The parent writes these maps, being root.
-    pub maps: Option<(Mapping, Mapping)>,
+    pub ground: Groundwork,
     /// What the parent opens, being root, in the order in which binds number it.
     pub trees: Vec<Tree>,
     pub ceiling: Option<Ceiling>,
@@ -43,9 +41,19 @@ pub struct Blueprint {
     pub written: Vec<PathBuf>,
     /// Processors to run on, where nothing else limits them.
     pub processors: Option<u32>,
+    /// After those of the groundwork.
     pub steps: Vec<Step>,
     /// What the child tries then, and must not be able to do.
     pub trials: Vec<(Wall, Trial)>,
+}
+
+/// What every sandbox with namespaces begins with on this host, whatever is granted: it can be begun before that is known.
+#[derive(Debug, Default)]
+pub struct Groundwork {
+    pub namespaces: Namespaces,
+    /// The parent writes these maps, being root.
+    pub maps: Option<(Mapping, Mapping)>,
+    pub steps: Vec<Step>,
 }
 
 /// A part of the host's files that only the parent has the rights to open.
@@ -141,19 +149,9 @@ pub fn carried(
     }
 }
 
-fn full(
-    powers: &Powers,
-    stacks: &[Stack],
-    trust: Trust,
-    host: &Host,
-    carrier: Option<&Carrier>,
-    terminal: bool,
-) -> Result<Blueprint, Unplannable> {
-    let Powers { command, files, environment: _, network, limits } = powers;
+pub fn groundwork(host: &Host) -> Groundwork {
     let mut steps = Vec::new();
-    let ceiling = ceiling(limits, &host.groups);
-
-    let (maps, inner) = identities(host.identity);
+    let (maps, _) = identities(host.identity);
     match maps {
         Some(_) => steps.extend([Step::AwaitParent, Step::Become { user: 0, group: 0 }]),
         None => {
@@ -170,6 +168,32 @@ fn full(
         steps.push(Step::HideControlGroups);
     }
     steps.push(Step::KeepMountsPrivate);
+    let namespaces = Namespaces {
+        user: true,
+        mount: true,
+        pid: true,
+        // Made by the child or its assistant.
+        network: false,
+        ipc: true,
+        hostname: true,
+        // Later, from within its groups, where there are any.
+        cgroup: matches!(host.groups, Placement::Nowhere { .. }),
+    };
+    Groundwork { namespaces, maps, steps }
+}
+
+fn full(
+    powers: &Powers,
+    stacks: &[Stack],
+    trust: Trust,
+    host: &Host,
+    carrier: Option<&Carrier>,
+    terminal: bool,
+) -> Result<Blueprint, Unplannable> {
+    let Powers { command, files, environment: _, network, limits } = powers;
+    let ceiling = ceiling(limits, &host.groups);
+    let (_, inner) = identities(host.identity);
+    let mut steps = Vec::new();
     steps.push(Step::NewRoot { size: number(limits.disk), inodes: number(limits.inodes) });
     let gated = matches!(network, Network::Gated(_));
     let inside = Inside { terminal, gated, trust, inner, carrier };
@@ -219,17 +243,6 @@ fn full(
     // As late as possible: nothing of all this leads over it.
     steps.push(Step::AwaitDetached);
 
-    let namespaces = Namespaces {
-        user: true,
-        mount: true,
-        pid: true,
-        // The child's assistant makes it.
-        network: false,
-        ipc: true,
-        hostname: true,
-        // Later, from within its groups, where there are any.
-        cgroup: ceiling.is_none(),
-    };
     let mut trials = vec![
         (Wall::SystemCalls, Trial::ForbiddenCall),
         (Wall::Files, Trial::MakeFolder),
@@ -244,7 +257,7 @@ fn full(
         trials.retain(|(wall, _)| !matches!(wall, Wall::Privileges | Wall::OpenFiles));
     }
     let written = written(files, stacks);
-    Ok(Blueprint { namespaces, maps, trees, ceiling, written, processors, steps, trials })
+    Ok(Blueprint { ground: groundwork(host), trees, ceiling, written, processors, steps, trials })
 }
 
 fn reduced(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, Unplannable> {
@@ -303,8 +316,8 @@ fn reduced(powers: &Powers, stacks: &[Stack], host: &Host) -> Result<Blueprint, 
     if !files.places.iter().any(|place| place.path == Path::new("/")) {
         trials.push((Wall::Files, Trial::MakeFolder));
     }
-    let (namespaces, written) = (Namespaces::NONE, written(files, stacks));
-    Ok(Blueprint { namespaces, maps: None, trees: Vec::new(), ceiling, written, processors, steps, trials })
+    let (ground, written) = (Groundwork::default(), written(files, stacks));
+    Ok(Blueprint { ground, trees: Vec::new(), ceiling, written, processors, steps, trials })
 }
 
 fn written(files: &Files, stacks: &[Stack]) -> Vec<PathBuf> {
@@ -796,7 +809,7 @@ fn number(value: u64) -> CString {
 /// `starts`: what is started in the end, the payload or what carries it.
 pub fn describe(blueprint: &Blueprint, command: &Command, starts: &'static str) -> Vec<model::Step> {
     let by = |by: &'static str, does: String| model::Step { by, does };
-    let Namespaces { user, mount, pid, network, ipc, hostname, cgroup } = blueprint.namespaces;
+    let Namespaces { user, mount, pid, network, ipc, hostname, cgroup } = blueprint.ground.namespaces;
     let names = [
         (user, "user"),
         (mount, "mount"),
@@ -819,13 +832,13 @@ pub fn describe(blueprint: &Blueprint, command: &Command, starts: &'static str) 
     let namespaces =
         if names.is_empty() { "fork".to_owned() } else { format!("fork     into new {}", names.join(" ")) };
     steps.push(by("parent", namespaces));
-    if let Some((user, _)) = blueprint.maps {
+    if let Some((user, _)) = blueprint.ground.maps {
         steps.push(by(
             "parent",
             format!("map      user {} to {} of the host, group likewise", user.inside, user.outside),
         ));
     }
-    steps.extend(blueprint.steps.iter().map(|step| by("child", step.to_string())));
+    steps.extend(blueprint.ground.steps.iter().chain(&blueprint.steps).map(|step| by("child", step.to_string())));
     steps.extend(blueprint.trials.iter().map(|(wall, trial)| by("child", format!("try      {trial}: {wall}"))));
     steps.push(by("child", format!("fork     the {starts}; then only reap and pass signals on")));
     let arguments: Vec<_> = command.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();

@@ -16,6 +16,7 @@ pub use archive::try_to_read;
 use std::io;
 
 use rustix::fs::Mode;
+use serde::{Deserialize, Serialize};
 use sys::{process, signals};
 
 /// The whole life of a fresh copy of the first process whose streams are in place. Nothing else of it is left open: what
@@ -69,7 +70,8 @@ const DEEDS: [Deed; 11] = [
     Deed::Watch,
 ];
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct Operation {
     pub deed: Deed,
     /// Where paths start that don't start at the root.
@@ -273,6 +275,20 @@ impl<'a> Parts<'a> {
 
 fn one_of<T: Copy>(all: &[T], number: u8) -> Option<T> {
     all.get(usize::from(number).checked_sub(1)?).copied()
+}
+
+impl From<Operation> for Vec<u8> {
+    fn from(operation: Operation) -> Vec<u8> {
+        operation.encode()
+    }
+}
+
+impl TryFrom<Vec<u8>> for Operation {
+    type Error = &'static str;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Operation, &'static str> {
+        Operation::decode(&bytes).ok_or("no operation on files")
+    }
 }
 
 impl Operation {

@@ -136,7 +136,8 @@ pub fn blank(
     let Some(entered) = entered else { return Err(unfit("it has no user of its own")) };
     blueprint.steps.insert(entered + 1, Step::Offer);
     let ends = (Streams::default(), model::Handed::default());
-    let mut raised = launch::launch(blueprint, powers, native.host(), ends, false, Starts::Nothing)?;
+    let mut raised =
+        launch::launch(native.ahead.take(), blueprint, powers, native.host(), ends, false, Starts::Nothing)?;
     let (control, ties) = match send_in(&mut raised, &come_in, zygote) {
         Ok(sent) => sent,
         Err(failed) => return Err(raised.abandon(failed)),
@@ -195,7 +196,7 @@ fn come_in(blueprint: &Blueprint, landlock: bool) -> ComeIn {
     });
     ComeIn {
         calls: Calls::known(),
-        r#become: blueprint.maps.is_some(),
+        r#become: blueprint.ground.maps.is_some(),
         limits: limits.collect(),
         offered: if landlock { &OFFERED } else { &OFFERED[..OFFERED.len() - 1] },
         processors: blueprint.processors,
