@@ -49,7 +49,7 @@ pub struct Pieces {
 
 impl Pieces {
     /// What scanners say of it. `reader`: one that waits already.
-    pub fn scan(self, reader: Option<Reader>) -> Result<Inspected, Trouble> {
+    pub fn scan(self, reader: Option<&mut Reader>) -> Result<Inspected, Trouble> {
         let Pieces { pieces, unread, hooks, endless } = self;
         let mut findings: Vec<Finding> = hooks.into_iter().map(Hook::finding).collect();
         if endless {
@@ -60,7 +60,7 @@ impl Pieces {
         if !pieces.is_empty() {
             let rules = rules::load()?;
             let scanned = match reader {
-                Some(mut reader) => reader.0.ask(&encoded(&pieces)),
+                Some(reader) => reader.0.ask(&encoded(&pieces)),
                 None => confined::run(&CONFINEMENT, || read(&pieces, rules)),
             };
             let read = scanned.map_err(|ended| ended.to_string()).and_then(|answer| {

@@ -256,7 +256,10 @@ impl Engine {
         let input = if reads_input { inspect::input(request, &facts) } else { Begun::default() };
         let pieces = inspect::gather(request, &facts, &input, eyes);
         facts.code = pieces.digest();
-        let mut inspected = pieces.scan(self.reader.take()).map_err(not_set_up)?;
+        let mut reader = self.reader.take();
+        let mut inspected = pieces.scan(reader.as_mut()).map_err(not_set_up)?;
+        // Nobody asks it again; its end takes time, and somebody waits for an answer.
+        self.spent.replace(reader);
         Telling::of(request).findings(&mut inspected.findings);
         facts.findings = inspected.findings.clone();
         let verdict = policy::judge(request, &loaded.policy, &facts);

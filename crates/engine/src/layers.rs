@@ -64,11 +64,9 @@ fn over_layers(
         };
     }
     // Its layers are held by whoever opened it, and stay so.
-    match kept.map(|which| {
-        workspaces.identify(which).and_then(|known| workspaces.call_on(&known.id).map(|host| (known, host)))
-    }) {
+    match kept.map(|which| workspaces.visit(which)) {
         Some(Ok((known, Some(host)))) => {
-            record.is_over(&known.id);
+            record.is_over(&known);
             return match live::visit(backends, request, admitted, record, host) {
                 Ok(sandbox) => {
                     workspaces.watch().begins();

@@ -72,6 +72,8 @@ pub struct Engine {
     comparisons: Box<dyn Benchmarks>,
     /// Reads the code of the next run, where it was begun ahead of it.
     reader: RefCell<Option<inspect::Reader>>,
+    /// Has read it, and is to be ended.
+    spent: RefCell<Option<inspect::Reader>>,
     /// Looks into what a run made before it is released.
     examiner: Box<dyn Examiner>,
     version: &'static str,
@@ -118,6 +120,7 @@ impl Engine {
             comparisons,
             examiner,
             reader: RefCell::default(),
+            spent: RefCell::default(),
             version,
         }
     }
@@ -144,6 +147,7 @@ impl Service for Engine {
     }
 
     fn tidy(&self) -> Result<(), Trouble> {
+        drop(self.spent.take());
         // First: their mounts are of the layers that are removed next.
         self.backends.iter().for_each(|backend| backend.tidy());
         self.workspaces.tidy()

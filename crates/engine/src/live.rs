@@ -57,7 +57,7 @@ impl Engine {
         let id = run.record().id.clone();
         record.is_over(&id);
         let stay = || -> Result<Outcome, Outcome> {
-            let visitors = self.workspaces.expect_visitors(&id).map_err(layers::not_set_up)?;
+            let visitors = self.workspaces.expect_visitors(&run).map_err(layers::not_set_up)?;
             let sandbox = enclose::to_stay(&self.backends, request, admitted, &run.stacks(), record, visitors)?;
             let mut known = self.workspaces.identify(&id).map_err(layers::not_set_up)?;
             (known.running, known.open) = (true, true);

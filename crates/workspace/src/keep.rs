@@ -18,7 +18,7 @@ use crate::{artifacts, base, beside, blobs};
 
 /// What people and programs are told of a sandbox.
 pub fn told(store: &Store, record: &Record, running: bool) -> KeptSandbox {
-    let known = told_at_once(store, record, running);
+    let known = told_at_once(record, running, is_open(store, record, running));
     let mut disk = 0;
     let mut trouble = None;
     for layer in record.needed().collect::<BTreeSet<_>>() {
@@ -30,14 +30,18 @@ pub fn told(store: &Store, record: &Record, running: bool) -> KeptSandbox {
     KeptSandbox { disk, trouble, ..known }
 }
 
+/// What can't be asked is not open to anybody.
+pub fn is_open(store: &Store, record: &Record, running: bool) -> bool {
+    running && crate::visitors::call_on(store, &record.id).is_ok_and(|host| host.is_some())
+}
+
 /// Without how much it takes on disk: to find that out, all of it is looked at.
-pub fn told_at_once(store: &Store, record: &Record, running: bool) -> KeptSandbox {
+pub fn told_at_once(record: &Record, running: bool, open: bool) -> KeptSandbox {
     KeptSandbox {
         id: record.id.clone(),
         name: record.name.clone(),
         running,
-        // What can't be asked is not open to anybody.
-        open: running && crate::visitors::call_on(store, &record.id).is_ok_and(|host| host.is_some()),
+        open,
         created: record.created / 1000,
         used: record.used / 1000,
         command: record.command.clone(),
@@ -178,6 +182,8 @@ fn start_over(
 
 pub fn remove(store: &Store, state: &mut State, record: &Record) -> Result<()> {
     state.remove(&record.id)?;
+    // Of a host that was killed.
+    crate::visitors::expect_no_more(store, &record.id)?;
     store.remove_layers(state, record.needed().cloned().collect::<BTreeSet<_>>())
 }
 

@@ -29,6 +29,8 @@ pub struct Workspaces {
     watch: Box<dyn Watch>,
     /// Layers that nobody needs, where they are left for later.
     later: RefCell<Option<Vec<String>>>,
+    /// An open sandbox that was asked about, for who asks about it again.
+    met: RefCell<Option<Record>>,
 }
 
 /// Where a tenant's state lies, once that was said.
@@ -63,11 +65,11 @@ impl Workspaces {
     /// In the user's folder for state.
     pub fn of_the_user(watch: Box<dyn Watch>) -> Workspaces {
         let folder = Store::of_the_user().map(|store| store.folder().to_owned());
-        Workspaces { folder, watch, later: RefCell::default() }
+        Workspaces { folder, watch, later: RefCell::default(), met: RefCell::default() }
     }
 
     pub fn at(folder: PathBuf, watch: Box<dyn Watch>) -> Workspaces {
-        Workspaces { folder: Some(folder), watch, later: RefCell::default() }
+        Workspaces { folder: Some(folder), watch, later: RefCell::default(), met: RefCell::default() }
     }
 
     pub fn watch(&self) -> &dyn Watch {
@@ -187,10 +189,19 @@ impl Workspaces {
         Ok(keep::told(&store, &record, false))
     }
 
-    /// The request for a run in a kept sandbox.
-    pub fn request(&self, which: &str, request: &Request) -> std::result::Result<Request, Trouble> {
+    /// One that somebody wants to run something in. Of an open one, the same as when it was met: nobody changes it meanwhile.
+    fn to_run_in(&self, which: &str) -> Result<(Store, Record)> {
+        if let Some(record) = self.met.borrow().as_ref().filter(|record| record.id == which) {
+            return Ok((self.store()?, record.clone()));
+        }
         let (store, mut state) = self.open_to_change()?;
         let (record, _) = store.find(&mut state, which)?;
+        Ok((store, record))
+    }
+
+    /// The request for a run in a kept sandbox.
+    pub fn request(&self, which: &str, request: &Request) -> std::result::Result<Request, Trouble> {
+        let (_, record) = self.to_run_in(which)?;
         Ok(record.settings.request(&record.workspaces, request))
     }
 
@@ -200,8 +211,8 @@ impl Workspaces {
     }
 
     /// Where a sandbox that stays is visited, for whoever holds it.
-    pub fn expect_visitors(&self, id: &str) -> std::result::Result<OwnedFd, Trouble> {
-        Ok(visitors::expect(&self.store()?, id)?)
+    pub fn expect_visitors(&self, run: &Run) -> std::result::Result<OwnedFd, Trouble> {
+        Ok(visitors::expect(&self.store()?, run.record())?)
     }
 
     pub fn expect_no_more_visitors(&self, id: &str) -> std::result::Result<(), Trouble> {
@@ -234,9 +245,22 @@ impl Workspaces {
 
     /// The same at once: how much it takes on disk is not looked at.
     pub fn identify(&self, which: &str) -> std::result::Result<KeptSandbox, Trouble> {
+        self.met.take();
+        if let Some(record) = visitors::known(&self.store()?, which)? {
+            let told = keep::told_at_once(&record, true, true);
+            self.met.replace(Some(record));
+            return Ok(told);
+        }
         let (store, mut state) = self.open()?;
         let (record, running) = store.find(&mut state, which)?;
-        Ok(keep::told_at_once(&store, &record, running))
+        Ok(keep::told_at_once(&record, running, keep::is_open(&store, &record, running)))
+    }
+
+    /// The id of one that somebody wants to run something in, and a way to its host, if it has one.
+    pub fn visit(&self, which: &str) -> std::result::Result<(String, Option<OwnedFd>), Trouble> {
+        let (store, record) = self.to_run_in(which)?;
+        let host = visitors::call_on(&store, &record.id)?;
+        Ok((record.id, host))
     }
 
     /// A sandbox that may run meanwhile; its changes as they are now.
@@ -300,8 +324,7 @@ impl Workspaces {
 
     /// What a kept sandbox would find.
     pub fn view(&self, which: &str) -> std::result::Result<KeptView, Trouble> {
-        let (store, mut state) = self.open_to_change()?;
-        let (record, _) = store.find(&mut state, which)?;
+        let (store, record) = self.to_run_in(which)?;
         Ok(KeptView::new(store, record))
     }
 
@@ -372,7 +395,7 @@ impl Workspaces {
         let (record, _) = store.find(&mut state, which)?;
         session::check_places(&record)?;
         let forks = keep::fork_beside(&store, &mut state, &record, count, self.watch())?;
-        Ok(forks.iter().map(|fork| keep::told_at_once(&store, fork, false)).collect())
+        Ok(forks.iter().map(|fork| keep::told_at_once(fork, false, false)).collect())
     }
 
     pub fn branch(
