@@ -128,7 +128,6 @@ impl Engine {
 
 impl Service for Engine {
     fn run(&self, request: &Request) -> Outcome {
-        self.expect(request);
         self.recorded(request, None)
     }
 
@@ -139,6 +138,20 @@ impl Service for Engine {
     fn rehearse(&self) {
         inspect::rehearse();
         told::rehearse();
+        ledger::rehearse();
+    }
+
+    fn expect(&self) {
+        // The cheapest is the likeliest; whoever is chosen instead has it ended.
+        if let Some(backend) = self.backends.first() {
+            backend.expect();
+        }
+    }
+
+    fn limber_up(&self) {
+        let request = Request { command: vec!["/bin/true".into()], ..Request::default() };
+        // Whatever is wrong with it here is nobody's request.
+        drop(self.explain(&request));
     }
 
     fn leave_for_later(&self) {
@@ -246,17 +259,6 @@ impl Service for Engine {
 }
 
 impl Engine {
-    /// Lets the cheapest backend begin what it can before the request is judged, if it is a likely one.
-    fn expect(&self, request: &Request) {
-        let cheapest = self.backends.first().filter(|backend| {
-            let named = request.backend.as_deref();
-            named.is_none_or(|name| name == "auto" || name == backend.name()) && request.image.is_none()
-        });
-        if let Some(backend) = cheapest {
-            backend.expect();
-        }
-    }
-
     /// In a new sandbox or in one that is kept, with everything on the record.
     fn recorded(&self, request: &Request, kept: Option<&str>) -> Outcome {
         let record = match self.record_run(request) {

@@ -220,6 +220,10 @@ impl Witness for Watching {
         written.map(|_| Goes::On).map_err(crate::policies::trouble)
     }
 
+    fn resting(&mut self) {
+        ledger::rehearse();
+    }
+
     fn ending(&mut self) {
         // The receipt will be signed with it. Not before: nothing of the sandbox's may run while we hold it. Whoever
         // signs asks for it again, and hears of what is wrong with it.

@@ -35,6 +35,8 @@ pub fn follow_when_told(groundwork: &[Step], wire: OwnedFd, alone: Alone) -> ! {
     let mut state = State::new(wire.as_fd(), alone);
     state.unhurried = true;
     let done = state.lay(groundwork);
+    // Whatever is wrong with them is found when they are needed.
+    state.made_ahead = MadeAhead { proc: new_proc(false).ok(), terminals: new_terminals().ok() };
     // Whoever would have given them decided otherwise, or is gone.
     let (orders, [input, output, error]) = or_end(Orders::hear(wire.as_fd()));
     or_end(rustix::stdio::dup2_stdin(&input).map_err(io::Error::from));
@@ -204,6 +206,24 @@ fn reap_until(payload: i32) -> i32 {
     }
 }
 
+/// Filesystems that every root has, made while nobody waits and mounted when it is their turn.
+#[derive(Default)]
+struct MadeAhead {
+    proc: Option<OwnedFd>,
+    terminals: Option<OwnedFd>,
+}
+
+fn new_proc(writable: bool) -> io::Result<OwnedFd> {
+    // Processes that may not be inspected, ours first of all, are not even listed.
+    let settings = [(c"hidepid", Some(c"invisible"))];
+    mounts::create(c"proc", &settings, Attributes { read_only: !writable, devices: false })
+}
+
+fn new_terminals() -> io::Result<OwnedFd> {
+    let settings = [(c"newinstance", None), (c"ptmxmode", Some(c"0666")), (c"mode", Some(c"0620"))];
+    mounts::create(c"devpts", &settings, Attributes::DEVICE)
+}
+
 /// Trees that are copied before their turn, all at once.
 const MOST_COPIED: usize = 32;
 
@@ -224,6 +244,7 @@ struct State<'a> {
     /// What is being copied for binds to come, and which of it is next.
     copies: Option<(&'static Copies, usize)>,
     network: Option<network::Pending>,
+    made_ahead: MadeAhead,
     alone: Alone,
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
     own: Option<OwnedFd>,
@@ -252,6 +273,7 @@ impl<'a> State<'a> {
             handed: None,
             copies: None,
             network: None,
+            made_ahead: MadeAhead::default(),
             alone,
             own: None,
             root: None,
@@ -359,15 +381,13 @@ impl<'a> State<'a> {
                 self.keep(by);
             }
             Step::Proc { path, writable } => {
-                // Processes that may not be inspected, ours first of all, are not even listed.
-                let settings = [(c"hidepid", Some(c"invisible"))];
-                let proc = mounts::create(c"proc", &settings, Attributes { read_only: !writable, devices: false })?;
+                let made = self.made_ahead.proc.take().filter(|_| !writable);
+                let proc = made.map_or_else(|| new_proc(*writable), Ok)?;
                 mounts::attach_plainly(proc.as_fd(), path)?;
                 self.keep(proc);
             }
             Step::Terminals { path } => {
-                let settings = [(c"newinstance", None), (c"ptmxmode", Some(c"0666")), (c"mode", Some(c"0620"))];
-                let devpts = mounts::create(c"devpts", &settings, Attributes::DEVICE)?;
+                let devpts = self.made_ahead.terminals.take().map_or_else(new_terminals, Ok)?;
                 mounts::attach_plainly(devpts.as_fd(), path)?;
                 self.keep(devpts);
             }

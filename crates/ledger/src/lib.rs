@@ -24,7 +24,7 @@ mod verify;
 mod writer;
 
 pub use checkpoint::Checkpoint;
-pub use envelope::Envelope;
+pub use envelope::{Envelope, rehearse};
 pub use error::{Error, Result};
 pub use key::{Key, PublicKey};
 pub use line::{Draft, Hash, NO_HASH, hex, micros_now, time_text};

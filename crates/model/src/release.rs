@@ -31,6 +31,8 @@ pub trait Witness {
     fn one_more(&mut self);
     /// What is used so far: every second or so, of whatever runs that long.
     fn sampled(&mut self, sample: &Sample) -> Result<Goes, Trouble>;
+    /// It runs, and nobody waits for us at this moment.
+    fn resting(&mut self) {}
     /// All of it has been told to end, and we wait for that: a moment to get ready for what is written then.
     fn ending(&mut self) {}
 }

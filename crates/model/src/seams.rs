@@ -22,6 +22,10 @@ pub trait Service {
     fn make_ready(&self, request: &Request, zygote: Zygote) -> Result<Box<dyn Ready + '_>, Outcome>;
     /// What every request needs and none changes is made now, once for all processes that are forked from this one.
     fn rehearse(&self) {}
+    /// A run will probably be asked for in a moment: what does not depend on it may be begun.
+    fn expect(&self) {}
+    /// Does once what every request does, to no effect: this process has its own pages of memory then, when one comes.
+    fn limber_up(&self) {}
     /// From here on, what only tidies up after a run is left to `tidy`: somebody waits for the answer.
     fn leave_for_later(&self);
     fn tidy(&self) -> Result<(), Trouble>;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sys::{descriptors, process};
 
 use crate::job::{Answer, Job, LARGEST_JOB, LENGTH, Said, Task};
-use crate::launcher::{Interpreter, Maker};
+use crate::launcher::{Interpreter, Maker, Nobody};
 use crate::{ready, task};
 
 /// How a job is handed over: these bytes, and descriptors. First the one to talk over; then either none or input, output and
@@ -20,6 +20,7 @@ pub const HANDED_OVER: &[u8] = b"job";
 
 /// Waits for one job and does it. `taken` is told that this one waits no more.
 pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], make: Maker) -> io::Result<()> {
+    make(None, Box::new(Nobody)).limber_up();
     let mut words = [0; HANDED_OVER.len() + 1];
     let (count, mut handed) = descriptors::receive(jobs, &mut words)?;
     if count == 0 {

@@ -214,7 +214,7 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io
 }
 
 /// Nothing is to be told while nothing is done for anybody.
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Watch for Nobody {
     fn progress(&self, _: &str, _: u64, _: u64) {}

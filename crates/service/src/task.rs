@@ -42,6 +42,7 @@ pub fn carry_out(job: Job, service: &dyn Service, ready: &dyn Fn(Value)) -> (Ans
         }
         task => return (answered(task, &setting, service).unwrap_or_else(|answer| answer), None),
     };
+    service.expect();
     let named = wish.workspace.clone();
     let begun = wish.request(&setting).map_err(wrong).and_then(|request| {
         let place = enter(&setting, named, &folder, &files)?;
@@ -56,6 +57,7 @@ pub fn carry_out(job: Job, service: &dyn Service, ready: &dyn Fn(Value)) -> (Ans
 /// Its host, until somebody stops it.
 fn opened(service: &dyn Service, id: &str, ready: &dyn Fn(Value)) -> Result<Answer, Answer> {
     let kept = idle(service, id)?;
+    service.expect();
     go_to(kept.workspaces.first().map_or(Path::new("/"), |workspace| workspace))?;
     let outcome = service.sandboxes().stay(&kept.id, &|open| ready(serde_json::to_value(open).unwrap_or_default()));
     Ok(told(&outcome, service))

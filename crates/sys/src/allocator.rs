@@ -5,6 +5,8 @@
 //! on Linux. `dlmalloc`'s own way to be global takes musl's mutex instead, which took a tenth of our own time in a start.
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use dlmalloc::Dlmalloc;
@@ -13,7 +15,7 @@ pub struct Allocator {
     heap: Mutex<Heap>,
 }
 
-struct Heap(Dlmalloc);
+struct Heap(Dlmalloc<Pages>);
 
 // SAFETY: its pointers are to memory of the whole process, which no thread owns more than another.
 unsafe impl Send for Heap {}
@@ -21,13 +23,65 @@ unsafe impl Send for Heap {}
 impl Allocator {
     #[expect(clippy::new_without_default, reason = "there is one, and it is a static")]
     pub const fn new() -> Allocator {
-        Allocator { heap: Mutex::new(Heap(Dlmalloc::new())) }
+        Allocator { heap: Mutex::new(Heap(Dlmalloc::new_with_allocator(Pages { begun: AtomicBool::new(false) }))) }
     }
 
     /// `work` calls nothing that allocates.
     #[inline]
-    fn locked<T>(&self, work: impl FnOnce(&mut Dlmalloc) -> T) -> T {
+    fn locked<T>(&self, work: impl FnOnce(&mut Dlmalloc<Pages>) -> T) -> T {
         work(&mut self.heap.lock().unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
+
+/// Where the heap gets its memory: from the kernel, and what it is about to use with all pages there. Asked for one by one, each of
+/// them costs more than all of them together.
+struct Pages {
+    /// Of its first memory little is used before the first fork, which shares all that is there.
+    begun: AtomicBool,
+}
+
+/// Later the heap grows by no less than this at once.
+const STRIDE: usize = 128 << 10;
+
+// SAFETY: what is handed out is a new private mapping of that size, what is given back is unmapped, and what is resized is resized
+// by the kernel.
+unsafe impl dlmalloc::Allocator for Pages {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        let begun = self.begun.swap(true, Ordering::Relaxed);
+        let (size, populate) = if begun && size <= STRIDE { (STRIDE, libc::MAP_POPULATE) } else { (size, 0) };
+        let flags = libc::MAP_ANON | libc::MAP_PRIVATE | populate;
+        // SAFETY: a new private mapping at an address of the kernel's choice touches no memory of ours.
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        if mapped == libc::MAP_FAILED { (ptr::null_mut(), 0, 0) } else { (mapped.cast(), size, 0) }
+    }
+
+    fn remap(&self, block: *mut u8, before: usize, after: usize, can_move: bool) -> *mut u8 {
+        let flags = if can_move { libc::MREMAP_MAYMOVE } else { 0 };
+        // SAFETY: the heap owns the mapping, and expects it where we say it is then.
+        let moved = unsafe { libc::mremap(block.cast(), before, after, flags) };
+        if moved == libc::MAP_FAILED { ptr::null_mut() } else { moved.cast() }
+    }
+
+    fn free_part(&self, block: *mut u8, before: usize, after: usize) -> bool {
+        // SAFETY: the heap has no more use for what is beyond `after`.
+        unsafe { libc::munmap(block.add(after).cast(), before - after) == 0 }
+    }
+
+    fn free(&self, block: *mut u8, size: usize) -> bool {
+        // SAFETY: the heap has no more use for it.
+        unsafe { libc::munmap(block.cast(), size) == 0 }
+    }
+
+    fn can_release_part(&self, _: u32) -> bool {
+        true
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        true
+    }
+
+    fn page_size(&self) -> usize {
+        4096
     }
 }
 

@@ -40,6 +40,7 @@ impl Denials {
             let told = programs.note(listener, &asked);
             // Even if it could not be told: whoever waits must not wait for ever. Then the run ends.
             seccomp::answer(listener, &asked, answer)?;
+            programs.rest();
             return told.map_err(|trouble| io::Error::other(trouble.to_string()));
         }
         if answer != Answer::Pretend {

@@ -5,20 +5,25 @@
 //! Of this process: who holds none of it when it ends has left nothing, since the kernel closes its descriptors.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
 
 use sys::closing::{self, Closing};
 use sys::process::Alone;
 
 thread_local! {
-    static LEFT: RefCell<Leavings> = RefCell::default();
+    // Never dropped: to have that done at the end of a thread takes the C library longer than all of this.
+    static LEFT: RefCell<ManuallyDrop<Leavings>> = const { RefCell::new(ManuallyDrop::new(Leavings::NONE)) };
 }
 
-#[derive(Default)]
 struct Leavings {
     put_off: bool,
     mounts: Vec<OwnedFd>,
     closing: Vec<Closing>,
+}
+
+impl Leavings {
+    const NONE: Leavings = Leavings { put_off: false, mounts: Vec::new(), closing: Vec::new() };
 }
 
 /// From here on they are left until `tidy`.

@@ -29,6 +29,8 @@ pub struct Programs {
     ours: VecDeque<Vec<String>>,
     /// Where more than the first is ours to start, who starts them.
     starter: Option<Starter>,
+    /// Who starts the first of all others, where that is nobody who stays.
+    first_process: Option<i32>,
     /// What a carrier starts is part of it, and what is started behind it is not seen.
     only_first: bool,
     seen: u64,
@@ -62,7 +64,13 @@ impl Programs {
             witness.armed(proven);
         }
         let ours = VecDeque::from([first]);
-        Programs { witness, ours, starter: None, only_first, seen: 0, waiting: Vec::new(), since: None }
+        let (starter, first_process) = (None, None);
+        Programs { witness, ours, starter, first_process, only_first, seen: 0, waiting: Vec::new(), since: None }
+    }
+
+    /// The first is started by this process, by no other name than its own: the kernel need not be asked about it.
+    pub fn started_by(self, first_process: i32) -> Programs {
+        Programs { first_process: Some(first_process), ..self }
     }
 
     /// Of a sandbox whose first process stays, as `process`, and starts what is expected.
@@ -113,6 +121,7 @@ impl Programs {
             witness.one_more();
             return Ok(());
         }
+        let known = self.first_process.filter(|_| first.is_some());
         let (program, mut arguments, mut cut) = match first {
             Some(words) => {
                 let mut cut = false;
@@ -125,8 +134,10 @@ impl Programs {
             arguments.truncate(MOST_WORDS);
             cut = true;
         }
-        let parent = parent_of(asked.thread);
-        let instead_of = std::fs::read_link(format!("/proc/{}/exe", asked.thread)).ok();
+        let (parent, instead_of) = match known {
+            Some(_) => (known, None),
+            None => (parent_of(asked.thread), std::fs::read_link(format!("/proc/{}/exe", asked.thread)).ok()),
+        };
         // Read, then asked whether it was about the caller: a number can come to mean somebody else.
         if !seccomp::still_waits(listener, asked) {
             return Ok(());
@@ -144,6 +155,15 @@ impl Programs {
         self.waiting.push(Attempt { started, instead_of });
         self.since.get_or_insert_with(Instant::now);
         if self.waiting.len() >= MOST_WAITING { self.tell() } else { Ok(()) }
+    }
+
+    /// The first of them goes its way: a moment in which nobody waits for us.
+    pub fn rest(&mut self) {
+        if self.seen == 1
+            && let Some(witness) = &mut self.witness
+        {
+            witness.resting();
+        }
     }
 
     /// Tells what is used so far, and before that what was started.

@@ -142,10 +142,14 @@ impl Warm {
         // Before the group is removed, which begins as soon as the first process is gone.
         let memory = raised.group.as_ref().and_then(Group::peak_memory);
         let kills = raised.group.as_ref().map_or(0, Group::out_of_memory_kills);
-        let removing = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
         raised.clock.lap("parent: read the control group");
         // First of all that nothing of it lives on; then whether the watching itself went well.
-        let reaped = end(&raised, || programs.ending());
+        let mut removing = Err(io::ErrorKind::NotFound.into());
+        let reaped = end(&raised, || {
+            programs.ending();
+            // As late as there is still something to wait for: whoever removes it may take our processor.
+            removing = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
+        });
         if let Some(mounts) = raised.mounts.take() {
             leavings::leave(mounts, raised.alone);
         }
@@ -321,7 +325,10 @@ impl Watch {
             measure,
             programs: match desk {
                 Some(_) => Programs::of_a_host(raised.witness.take(), &raised.proven, raised.pid),
-                None => Programs::new(raised.witness.take(), words, &raised.proven, raised.behind.is_some()),
+                None => {
+                    let programs = Programs::new(raised.witness.take(), words, &raised.proven, raised.behind.is_some());
+                    programs.started_by(raised.pid)
+                }
             },
             desk,
             behind: match raised.offers {

@@ -315,6 +315,10 @@ impl Witness for Watching {
         self.inner.armed(proven);
     }
 
+    fn resting(&mut self) {
+        self.inner.resting();
+    }
+
     fn started(&mut self, started: Vec<Started>, last: bool) -> Result<(), Trouble> {
         let seen = |one: &Started| self.monitoring.live.borrow_mut().started(&one.program, &one.arguments);
         let alerts: Vec<Alert> = started.iter().filter_map(seen).collect();

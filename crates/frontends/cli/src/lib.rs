@@ -69,7 +69,10 @@ const NOT_SET_UP: u8 = 125;
 /// Does what the words say and returns the exit code.
 pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, version: &'static str) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
-    // Most calls are this one, and begin a sandbox that somebody waits for.
+    // Most calls are this one, and begin a sandbox that somebody waits for: some of it takes as long as to read what is wanted.
+    if words.get(1).is_some_and(|word| word == "run") {
+        service.expect();
+    }
     if let Some(matches) = arguments::of_run(version, &words)
         && let Some(("run", matches)) = matches.subcommand()
     {
