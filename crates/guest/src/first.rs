@@ -13,7 +13,7 @@ use sys::doors::Doors;
 use sys::limits::Limit;
 use sys::mounts::Attributes;
 use sys::process::{Alone, Namespaces};
-use sys::trees::{Copies, Walk};
+use sys::trees::{Copies, Copying, Walk};
 use sys::{descriptors, doors, identity, limits, mounts, network, process, seccomp, signals};
 
 use crate::orders::{Orders, Payload};
@@ -50,6 +50,15 @@ pub fn follow_when_told(groundwork: &[Step], wire: OwnedFd, alone: Alone) -> ! {
 fn finish<'a>(orders: &'a Orders, wire: &'a OwnedFd, mut state: State<'a>, done: &[u64], alone: Alone) -> ! {
     let wire_at = wire.as_fd();
     state.handed = orders.handed.as_ref().map(AsFd::as_fd);
+    if state.unhurried {
+        // From now on somebody waits.
+        state.coming = &orders.steps;
+        let copies = Copies::of(state.trees_to_copy());
+        if copies.count() > 0 {
+            state.copying = Some(or_end(copies.begin(alone)));
+            state.copies = Some((copies, 0));
+        }
+    }
     let umask = state.umask;
     if orders.trace {
         for (step, nanoseconds) in (0u32..).zip(done) {
@@ -243,6 +252,7 @@ struct State<'a> {
     handed: Option<BorrowedFd<'a>>,
     /// What is being copied for binds to come, and which of it is next.
     copies: Option<(&'static Copies, usize)>,
+    copying: Option<Copying>,
     network: Option<network::Pending>,
     made_ahead: MadeAhead,
     alone: Alone,
@@ -272,6 +282,7 @@ impl<'a> State<'a> {
             unhurried: false,
             handed: None,
             copies: None,
+            copying: None,
             network: None,
             made_ahead: MadeAhead::default(),
             alone,
@@ -412,7 +423,7 @@ impl<'a> State<'a> {
                 self.copies = Some((copies, 0));
                 self.network = Some(network::begin(self.alone, copies)?);
             }
-            Step::JoinNetwork if self.unhurried => {}
+            Step::JoinNetwork if self.unhurried => self.copying.take().map_or(Ok(()), Copying::join)?,
             Step::JoinNetwork => self.network.take().ok_or(io::ErrorKind::NotFound)?.join()?,
             Step::OpenDoors { loopback } => {
                 let (four, six) = doors::open(loopback)?;

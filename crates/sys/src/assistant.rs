@@ -43,6 +43,10 @@ impl Assistant {
             let argument = (&raw const *task).cast_mut().cast::<c_void>();
             libc::clone(run::<T>, stack, flags, argument).into()
         })?;
+        // Beside us, or it is no help: some kernels begin it where we are, and let it wait. Where that can't be had, it is only later.
+        match process::stay_elsewhere(pid as i32) {
+            Ok(_) | Err(_) => {}
+        }
         Ok(Assistant { pid: pid as i32, result: &task.result })
     }
 

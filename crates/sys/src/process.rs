@@ -106,17 +106,24 @@ pub fn fork_into(_alone: Alone, namespaces: Namespaces, cgroup: Option<BorrowedF
 /// Has a child that was just forked begin on another processor than ours, if we have several: some kernels let it wait for ours
 /// while others are idle. Afterwards it may run wherever we may.
 pub fn go_on_elsewhere(pid: i32) -> io::Result<()> {
+    match stay_elsewhere(pid)? {
+        Some(all) => Ok(rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(pid), &all)?),
+        None => Ok(()),
+    }
+}
+
+/// The same for one that never runs where we do. Where we may run, if there is another place.
+pub(crate) fn stay_elsewhere(pid: i32) -> io::Result<Option<rustix::thread::CpuSet>> {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-    let child = rustix::process::Pid::from_raw(pid);
     let all = sched_getaffinity(None)?;
     let here = sched_getcpu();
     if all.count() < 2 || here >= CpuSet::MAX_CPU {
-        return Ok(());
+        return Ok(None);
     }
     let mut others = all;
     others.unset(here);
-    sched_setaffinity(child, &others)?;
-    Ok(sched_setaffinity(child, &all)?)
+    sched_setaffinity(rustix::process::Pid::from_raw(pid), &others)?;
+    Ok(Some(all))
 }
 
 /// Forks, and that is all: with a call that is on the list of what may be done inside a sandbox. `None` in the child.

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
+use crate::assistant::Assistant;
 use crate::mounts;
+use crate::process::Alone;
 
 /// How a path is walked to: over names that nobody can change, or following no link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,15 @@ pub struct Copies {
     wanted: Vec<(CString, Walk)>,
     /// One for each: nobody began, somebody is at it, a descriptor and one, an error, or that it was taken.
     found: Vec<AtomicU32>,
+}
+
+/// Somebody who copies them.
+pub struct Copying(Assistant);
+
+impl Copying {
+    pub fn join(self) -> io::Result<()> {
+        self.0.join().map(drop)
+    }
 }
 
 const NOT_YET: u32 = 0;
@@ -42,6 +53,15 @@ impl Copies {
 
     pub fn count(&self) -> usize {
         self.wanted.len()
+    }
+
+    /// Has them copied beside us. To be joined once all are taken.
+    pub fn begin(&'static self, alone: Alone) -> io::Result<Copying> {
+        let work = |copies: &'static Copies| {
+            copies.make();
+            Ok(0)
+        };
+        Assistant::begin(alone, self, work).map(Copying)
     }
 
     /// Copies all that nobody has taken, one after the other. Allocates nothing.
