@@ -196,8 +196,8 @@ fn chosen<'a>(
     let choice = choose(backends, request, grant)?;
     // A gate is forked beside the sandbox, and has no business with who waits in one.
     let alone = grant.powers().network == Network::Closed;
-    let other = |backend: &&Box<dyn Backend>| !alone || backend.name() != choice.backend.name();
-    backends.iter().filter(other).for_each(|backend| backend.expect_no_more());
+    let others = backends.iter().filter(|backend| !alone || backend.name() != choice.backend.name());
+    others.for_each(|backend| backend.expect_no_more());
     let enforcement = choice.backend.assess(grant);
     check(&enforcement, grant)?;
     let direct = grant.powers().files.places.iter().any(|place| place.access == Access::Write);

@@ -98,3 +98,133 @@ impl Orders {
         Ok((Orders { handed: received.next(), ..orders }, streams))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+
+    use sys::filter::Program;
+    use sys::identity::Mapping;
+    use sys::limits::Limit;
+    use sys::mounts::Attributes;
+
+    use super::*;
+    use crate::files::Deed;
+    use crate::step::{Access, Landlock, Source, Way};
+    use crate::wire;
+
+    fn text(text: &str) -> CString {
+        CString::new(text).expect("no zero byte")
+    }
+
+    /// One of each: a new one that is missing here is missed by nobody but this list, so it stands beside `fmt` of `Step`.
+    fn every_step() -> Vec<Step> {
+        let map = Mapping { inside: 0, outside: 1000 };
+        let received = || Source::Received { path: text("/usr"), tree: 3 };
+        vec![
+            Step::JoinGroups,
+            Step::AwaitParent,
+            Step::MapSelf { user: map, group: map },
+            Step::Become { user: 0, group: 5 },
+            Step::DieWithParent,
+            Step::HideControlGroups,
+            Step::KeepMountsPrivate,
+            Step::NewRoot { size: text("1"), inodes: text("2") },
+            Step::Receive,
+            Step::Directory { path: text("etc"), mode: 0o755 },
+            Step::File { path: text("etc/a"), mode: 0o644, contents: vec![0, 1, 255] },
+            Step::HandOut { files: vec![text("a"), text("b")] },
+            Step::AwaitHanded,
+            Step::Link { path: text("bin"), target: text("usr/bin") },
+            Step::Bind {
+                source: Source::Path(Way::Careful(text("/home/a"))),
+                target: Way::Plain(text("home/a")),
+                attributes: Attributes::READ_ONLY,
+            },
+            Step::Scratch { path: Way::Careful(text("tmp")) },
+            Step::Overlay { lower: vec![received()], layer: received(), target: Way::Plain(text("w")) },
+            Step::Hide { path: Way::Plain(text("proc/keys")), cover: text("file") },
+            Step::Replace { path: Way::Plain(text("proc/a")), by: text("b") },
+            Step::Proc { path: text("proc"), writable: true },
+            Step::Terminals { path: text("dev/pts") },
+            Step::SealRoot,
+            Step::ChangeRoot,
+            Step::AwaitDetached,
+            Step::Hostname(text("belljar")),
+            Step::BeginNetwork,
+            Step::JoinNetwork,
+            Step::OpenDoors { loopback: vec![80, 443] },
+            Step::EnterUser { user: map, group: map },
+            Step::Offer,
+            Step::NewSession,
+            Step::NewKeyring,
+            Step::AdoptOrphans,
+            Step::DropCapabilities { bounding: true },
+            Step::ForbidNewPrivileges,
+            Step::Lower(Limit::OpenFiles, 1024),
+            Step::OwnTerminal,
+            Step::Restrict(Landlock { abi: 7, rules: vec![(text("/"), Access::Devices)], refuse_tcp: true }),
+            Step::AwaitTick { after: -1 },
+            Step::Filter(Program::from_bytes(&[6, 0, 0, 0, 0, 0, 255, 127]).expect("an instruction")),
+            Step::ForbidInspection,
+        ]
+    }
+
+    fn orders(arguments: Vec<CString>) -> Orders {
+        let payload = Payload {
+            program: text("/bin/true"),
+            arguments: Strings::new(arguments),
+            environment: Strings::new(vec![text("A=b")]),
+            directory: text("/"),
+            terminal: true,
+            gifts: vec![7],
+        };
+        Orders {
+            groundwork: Vec::new(),
+            steps: every_step(),
+            trials: vec![Trial::ForbiddenCall, Trial::OpenMore { than: 9 }],
+            payload: Some(payload),
+            files: Some(Operation::new(Deed::Read, b"a/b")),
+            handed: None,
+            mask: signals::Mask::from(1 << 14 | 1),
+            trace: true,
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_what_is_heard() {
+        let (ours, theirs) = wire::pair().expect("a socket pair");
+        let null = std::fs::File::open("/dev/null").expect("it is there");
+        // Longer than what a socket takes at once.
+        let words = vec![text(&"long ".repeat(1 << 17)), text("")];
+        let told = orders(words.clone());
+        told.tell(ours.as_fd(), [null.as_fd(); 3]).expect("told");
+        let (heard, streams) = Orders::hear(theirs.as_fd()).expect("heard");
+        let shown = |orders: &Orders| format!("{:?} {:?} {:?}", orders.steps, orders.trials, orders.files);
+        assert_eq!(shown(&heard), shown(&told));
+        assert_eq!(postcard::to_stdvec(&heard).expect("encoded"), postcard::to_stdvec(&told).expect("encoded"));
+        let payload = heard.payload.expect("a payload");
+        assert_eq!((payload.gifts, payload.terminal, payload.directory), (vec![7], true, text("/")));
+        assert_eq!(u64::from(heard.mask), 1 << 14 | 1);
+        assert!(heard.trace && heard.handed.is_none());
+        assert_eq!(streams.len(), 3);
+    }
+
+    #[test]
+    fn half_of_them_are_none() {
+        let (ours, theirs) = wire::pair().expect("a socket pair");
+        let null = std::fs::File::open("/dev/null").expect("it is there");
+        let whole = postcard::to_stdvec(&orders(vec![text("a")])).expect("encoded");
+        for length in [0, 1, whole.len() / 2, whole.len() - 1] {
+            let file = rustix::fs::memfd_create(c"half", MemfdFlags::CLOEXEC).expect("a file");
+            rustix::io::write(&file, &whole[..length]).expect("written");
+            descriptors::send(ours.as_fd(), TOLD, &[file.as_fd(), null.as_fd(), null.as_fd(), null.as_fd()])
+                .expect("sent");
+            assert!(Orders::hear(theirs.as_fd()).is_err(), "{length} of {} bytes", whole.len());
+        }
+        descriptors::send(ours.as_fd(), b"others", &[null.as_fd()]).expect("sent");
+        assert!(Orders::hear(theirs.as_fd()).is_err());
+        drop(ours);
+        assert!(Orders::hear(theirs.as_fd()).is_err(), "nobody is there any more");
+    }
+}

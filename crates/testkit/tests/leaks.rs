@@ -75,6 +75,35 @@ fn what_hides_from_its_end_is_ended_with_the_supervisor() {
     }
 }
 
+/// What is begun before a request is judged ends with a request that comes to nothing.
+#[test]
+fn what_is_not_run_after_all_leaves_nothing_behind() {
+    if skip_unless_root() {
+        return;
+    }
+    let forms: &[(&[&str], &str, i32)] = &[
+        (&["--write", "/"], "true", 125),
+        (&["--read", "/there-is-no-such-folder"], "true", 125),
+        (&["--no-such-flag"], "true", 125),
+        (&["--backend", "no-such-backend"], "true", 125),
+        (&[], "there-is-no-such-program", 127),
+        (&[], "/etc/hostname", 126),
+        (&["--help"], "true", 0),
+        // Begun, and not fit: the processors are to be fewer.
+        (&["--cpus", "1"], "true", 0),
+    ];
+    for who in [Who::Root, Who::Ordinary] {
+        let place = Place::new(who);
+        let before = place.census();
+        for (flags, word, code) in forms {
+            let ended = place.start(&[READ_ONLY, flags].concat(), &[word], Stdio::null()).wait().unwrap();
+            assert_eq!(ended.code(), Some(*code), "as {who:?}, {flags:?} {word}");
+            let left = before.left_after(&place);
+            assert!(left.is_empty(), "as {who:?}, {flags:?} {word}: {left:#?}");
+        }
+    }
+}
+
 #[test]
 fn the_census_sees_what_there_is_more() {
     if skip_unless_root() {

@@ -115,3 +115,55 @@ pub fn call_on(store: &Store, id: &str) -> Result<Option<OwnedFd>> {
     };
     call().map_err(cannot("visit a sandbox in", folder(store)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::new_id;
+
+    fn record(id: &str) -> Record {
+        let text = serde_json::json!({
+            "id": id, "name": null, "made": true, "created": 1, "used": 2, "command": ["true"], "settings": {},
+            "workspaces": [], "layers": ["a"], "snapshots": [], "moment": null, "boot": null,
+        });
+        let defaults = serde_json::to_value(crate::record::Settings::default()).expect("settings");
+        let text = serde_json::Value::Object(
+            text.as_object()
+                .expect("an object")
+                .iter()
+                .map(|(key, value)| (key.clone(), if key == "settings" { defaults.clone() } else { value.clone() }))
+                .collect(),
+        );
+        serde_json::from_value(text).expect("a record")
+    }
+
+    #[test]
+    fn what_lies_beside_a_socket_is_believed_while_somebody_answers_there() {
+        let folder = std::env::temp_dir().join(format!("belljar-visitors-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let store = Store::at(folder.clone());
+        let id = new_id().expect("an id");
+        assert_eq!(known(&store, &id).expect("nothing is there"), None);
+        let host = expect(&store, &record(&id)).expect("a host");
+        assert_eq!(known(&store, &id).expect("it is open").map(|known| known.used), Some(2));
+        // Neither the start of an id nor a name that leads elsewhere.
+        assert_eq!(known(&store, &id[..12]).expect("no id"), None);
+        assert_eq!(known(&store, &format!("../live/{id}")).expect("no id"), None);
+        // Killed: both are left, and nobody answers.
+        drop(host);
+        assert!(folder.join("live").join(beside(&id)).exists());
+        assert_eq!(known(&store, &id).expect("it is not open"), None);
+        // The next host says what it knows, whatever lay there.
+        let host = expect(&store, &Record { used: 3, ..record(&id) }).expect("another host");
+        assert_eq!(known(&store, &id).expect("it is open").map(|known| known.used), Some(3));
+        // One of another sandbox is not this one's.
+        let other = new_id().expect("an id");
+        std::fs::write(folder.join("live").join(beside(&id)), serde_json::to_vec(&record(&other)).expect("text"))
+            .expect("a file");
+        assert_eq!(known(&store, &id).expect("it is open"), None);
+        drop(host);
+        expect_no_more(&store, &id).expect("cleared");
+        assert_eq!(std::fs::read_dir(folder.join("live")).expect("a folder").count(), 0);
+        std::fs::remove_dir_all(&folder).expect("it was ours");
+    }
+}

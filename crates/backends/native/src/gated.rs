@@ -223,7 +223,7 @@ fn raise_and_time(
     let trust = Trust::look(powers, handed.paths.clone());
     let blueprint = plan(powers, &[], trust, &host, Mode::Full).expect("planned");
     let streams = Streams { outside, ..Streams::default() };
-    launch(blueprint, powers, &host, (streams, handed), trace, crate::launch::Starts::Command)
+    launch(None, blueprint, powers, &host, (streams, handed), trace, crate::launch::Starts::Command)
 }
 
 /// Answers what is asked until the payload has ended: its exit code, or below zero what else happened.
