@@ -269,6 +269,7 @@ impl Engine {
     fn ask(&self, pending: Pending, loaded: &Loaded, record: &Record<'_>, when: When) -> Result<Grant, Outcome> {
         record.question(pending.question());
         record.write(Durable::default())?;
+        self.workspaces.wait_outside();
         let answer = self.ask_a_person(pending.question(), &loaded.policy, when);
         record.answered(pending.question(), &answer);
         pending.approved(&answer.map_err(Outcome::Refused)?).map_err(Outcome::Refused)

@@ -46,6 +46,14 @@ struct Starter {
     program: Option<PathBuf>,
 }
 
+impl Starter {
+    /// Whether it is the first process that asks, or rather what it made to become the program. Somebody else's child
+    /// that became the first's could only pass for it by giving up to be looked at, and then tells a lie about itself.
+    fn began(&self, (parent, runs): &(Option<i32>, Option<PathBuf>)) -> bool {
+        *parent == Some(self.process) && (runs.is_none() || *runs == self.program)
+    }
+}
+
 struct Attempt {
     started: Started,
     /// What its process ran when it asked.
@@ -101,17 +109,16 @@ impl Programs {
         self.ours.pop_front();
     }
 
-    /// Whether it is the first process that asks, or rather what it made to become the program. Somebody else's child
-    /// that became the first's could only pass for it by giving up to be looked at, and then tells a lie about itself.
-    fn is_ours(&self, asked: &Asked) -> bool {
-        let Some(starter) = &self.starter else { return true };
-        let runs = std::fs::read_link(format!("/proc/{}/exe", asked.thread)).ok();
-        parent_of(asked.thread) == Some(starter.process) && (runs.is_none() || runs == starter.program)
-    }
-
     /// Notes one that is about to be started.
     pub fn note(&mut self, listener: BorrowedFd<'_>, asked: &Asked) -> Result<(), Trouble> {
-        let first = if self.ours.is_empty() || !self.is_ours(asked) { None } else { self.ours.pop_front() };
+        let look = || (parent_of(asked.thread), std::fs::read_link(format!("/proc/{}/exe", asked.thread)).ok());
+        let mut looked = None;
+        let is_ours = match &self.starter {
+            _ if self.ours.is_empty() => false,
+            None => true,
+            Some(starter) => starter.began(looked.insert(look())),
+        };
+        let first = if is_ours { self.ours.pop_front() } else { None };
         if self.only_first && first.is_none() {
             return Ok(());
         }
@@ -136,7 +143,7 @@ impl Programs {
         }
         let (parent, instead_of) = match known {
             Some(_) => (known, None),
-            None => (parent_of(asked.thread), std::fs::read_link(format!("/proc/{}/exe", asked.thread)).ok()),
+            None => looked.unwrap_or_else(look),
         };
         // Read, then asked whether it was about the caller: a number can come to mean somebody else.
         if !seccomp::still_waits(listener, asked) {
