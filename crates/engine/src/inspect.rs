@@ -106,6 +106,11 @@ impl Reader {
             worker.map_err(|ended| Trouble { message: ended.to_string(), fix: "see `belljar doctor`".to_owned() });
         worker.map(Reader)
     }
+
+    /// Has it end, and does not wait for that: whoever drops it does.
+    pub fn dismiss(&self) {
+        self.0.dismiss();
+    }
 }
 
 /// Makes what a reader needs besides rules of the machine's and the user's, which may change: grammars, words, patterns. On lines

@@ -258,7 +258,8 @@ impl Engine {
         facts.code = pieces.digest();
         let mut reader = self.reader.take();
         let mut inspected = pieces.scan(reader.as_mut()).map_err(not_set_up)?;
-        // Nobody asks it again; its end takes time, and somebody waits for an answer.
+        // Nobody asks it again; to wait for its end takes time, and somebody waits for an answer.
+        reader.iter().for_each(inspect::Reader::dismiss);
         self.spent.replace(reader);
         Telling::of(request).findings(&mut inspected.findings);
         facts.findings = inspected.findings.clone();
@@ -269,7 +270,8 @@ impl Engine {
     fn ask(&self, pending: Pending, loaded: &Loaded, record: &Record<'_>, when: When) -> Result<Grant, Outcome> {
         record.question(pending.question());
         record.write(Durable::default())?;
-        self.workspaces.wait_outside();
+        // That may take long, and what was begun would hold on to the host's mounts meanwhile.
+        self.backends.iter().for_each(|backend| backend.expect_no_more());
         let answer = self.ask_a_person(pending.question(), &loaded.policy, when);
         record.answered(pending.question(), &answer);
         pending.approved(&answer.map_err(Outcome::Refused)?).map_err(Outcome::Refused)

@@ -39,6 +39,8 @@ pub fn follow_when_told(groundwork: &[Step], wire: OwnedFd, alone: Alone) -> ! {
     state.made_ahead = MadeAhead { proc: new_proc(false).ok(), terminals: new_terminals().ok() };
     // Whoever would have given them decided otherwise, or is gone.
     let (orders, [input, output, error]) = or_end(Orders::hear(wire.as_fd()));
+    // Sent to all of the caller's group before there was a run; a fork would have begun with none.
+    or_end(signals::forget_pending());
     or_end(rustix::stdio::dup2_stdin(&input).map_err(io::Error::from));
     or_end(rustix::stdio::dup2_stdout(&output).map_err(io::Error::from));
     or_end(rustix::stdio::dup2_stderr(&error).map_err(io::Error::from));
@@ -54,8 +56,11 @@ fn finish<'a>(orders: &'a Orders, wire: &'a OwnedFd, mut state: State<'a>, done:
         // From now on somebody waits.
         state.coming = &orders.steps;
         let copies = Copies::of(state.trees_to_copy());
-        if copies.count() > 0 {
-            state.copying = Some(or_end(copies.begin(alone)));
+        // With nobody to help, they are copied in their turn.
+        if copies.count() > 0
+            && let Ok(copying) = copies.begin(alone)
+        {
+            state.copying = Some(copying);
             state.copies = Some((copies, 0));
         }
     }

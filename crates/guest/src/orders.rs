@@ -5,7 +5,6 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
-use rustix::fs::MemfdFlags;
 use serde::{Deserialize, Serialize};
 use sys::process::Strings;
 use sys::{descriptors, signals};
@@ -62,7 +61,7 @@ impl Orders {
     pub fn tell(&self, wire: BorrowedFd<'_>, streams: [BorrowedFd<'_>; 3]) -> io::Result<()> {
         let bytes = postcard::to_stdvec(self).map_err(io::Error::other)?;
         // Words and variables can be longer than what a socket takes at once.
-        let file = rustix::fs::memfd_create(c"belljar-orders", MemfdFlags::CLOEXEC)?;
+        let file = sys::parcel::make()?;
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             rest = &rest[rustix::io::write(&file, rest)?..];
@@ -103,6 +102,7 @@ impl Orders {
 mod tests {
     use std::ffi::CString;
 
+    use rustix::fs::MemfdFlags;
     use sys::filter::Program;
     use sys::identity::Mapping;
     use sys::limits::Limit;

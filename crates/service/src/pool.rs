@@ -1,6 +1,6 @@
 //! Hands jobs to carriers from a process with threads, and listens to what they say.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,9 +18,6 @@ use crate::ready::COMES;
 
 /// After being told to end, a carrier has so long to end its sandbox and to write that down.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// Of what a carrier says: most answers are shorter.
-const AT_ONCE: usize = 8 << 10;
 
 /// Why there is no answer to a job.
 #[derive(Debug, thiserror::Error)]
@@ -71,16 +68,8 @@ impl Pool {
         if bytes.len() > LARGEST_JOB {
             return Err(Lost::TooLarge(bytes.len() >> 20));
         }
-        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-        let mut job = length.to_le_bytes().to_vec();
-        job.extend_from_slice(&bytes);
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        // As much of it as a socket takes, before anybody is there: whoever comes begins at once.
-        let ahead = match (&ours).write(&job) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            written => written?,
-        };
         let mut handed = vec![theirs.as_fd()];
         if let Some(Streams { input, output, error }) = &streams {
             handed.extend([input.as_fd(), output.as_fd(), error.as_fd()]);
@@ -106,7 +95,9 @@ impl Pool {
         let carrier = Arc::new(watched(own, Interest::READABLE)?);
         // From here on: whoever drops this ends it.
         let mut running = Running { talk: None, read: Vec::new(), carrier, over: false };
-        talk.write_all(&job[ahead..]).await?;
+        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        talk.write_all(&length.to_le_bytes()).await?;
+        talk.write_all(&bytes).await?;
         running.talk = Some(talk);
         Ok(running)
     }
@@ -245,7 +236,6 @@ async fn frame(talk: &mut UnixStream, read: &mut Vec<u8>) -> Result<Said, Lost> 
                 return Ok(said);
             }
         }
-        read.reserve(AT_ONCE);
         match talk.read_buf(read).await {
             Ok(0) => return Err(Lost::Ended),
             Ok(_) => {}

@@ -149,6 +149,16 @@ impl Worker {
         Ok(answer)
     }
 
+    /// Has its child end, and does not wait for that.
+    pub fn dismiss(&self) {
+        if let Some(child) = &self.child {
+            // One that has ended already need not be told.
+            match process::signal(child.handle.as_fd(), 9) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
     /// Waits for the first of them that can be heard: it has answered, or never will. `None` if nobody was asked.
     pub fn first_to_answer(workers: &[Worker]) -> Option<usize> {
         let (mut places, mut channels, mut first) = (Vec::new(), Vec::new(), None);

@@ -183,6 +183,19 @@ pub fn keep_private() -> io::Result<()> {
     Ok(mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
+/// The mounts that this process sees, to be asked later whether they are still the same.
+pub fn watched() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(c"/proc/self/mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Whether something was mounted or unmounted since `watched`. What can't be found out may have been.
+pub fn have_changed(watched: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut one = [PollFd::from_borrowed_fd(watched, PollFlags::PRI)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    !matches!(poll(&mut one, Some(&now)), Ok(0))
+}
+
 /// The old root on its way out.
 pub struct Detaching(Assistant);
 
@@ -205,5 +218,37 @@ impl Detaching {
     /// Waits until it is gone.
     pub fn join(self) -> io::Result<()> {
         self.0.join().map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::mount::{MountFlags, mount};
+
+    use super::*;
+    use crate::process::{Ended, Namespaces, in_a_copy, unshare};
+
+    const NOT_ALLOWED: i32 = 77;
+
+    #[test]
+    fn what_is_mounted_meanwhile_is_noticed() {
+        let ended = in_a_copy(|| {
+            let own = unshare(Namespaces { mount: true, ..Namespaces::NONE }).and_then(|()| keep_private());
+            let (Ok(()), Ok(before)) = (own, watched()) else { return NOT_ALLOWED };
+            if have_changed(before.as_fd()) {
+                return 1;
+            }
+            let mounted = mount(c"none", c"/mnt", c"tmpfs", MountFlags::empty(), None);
+            if mounted.is_err() {
+                return NOT_ALLOWED;
+            }
+            // Asked again, of whoever looked before and of whoever looks now.
+            let now = watched().is_ok_and(|now| !have_changed(now.as_fd()));
+            if have_changed(before.as_fd()) && now { 0 } else { 2 }
+        });
+        match ended.expect("a copy") {
+            Ended::Exited(NOT_ALLOWED) => println!("skipped: needs the right to mount"),
+            ended => assert_eq!(ended, Ended::Exited(0)),
+        }
     }
 }

@@ -93,6 +93,20 @@ pub fn take_next() -> io::Result<i32> {
     }
 }
 
+/// Whatever has come so far was not meant for what is done from now on.
+pub fn forget_pending() -> io::Result<()> {
+    let (set, now) = (full(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    loop {
+        // SAFETY: set and time outlive the call; a null info is allowed.
+        match checked(unsafe { libc::sigtimedwait(&set, std::ptr::null_mut(), &now) }.into()) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// A descriptor from which the blocked signals can be read, and that can be polled.
 pub fn descriptor() -> io::Result<OwnedFd> {
     let set = full();
@@ -120,4 +134,41 @@ pub fn read(descriptor: BorrowedFd<'_>) -> io::Result<Option<i32>> {
 pub fn stop_self() -> io::Result<()> {
     // SAFETY: raise takes an integer; SIGSTOP can be neither blocked nor handled.
     checked(unsafe { libc::raise(libc::SIGSTOP) }.into()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::process::{Ended, in_a_copy, kill};
+
+    #[test]
+    fn what_came_before_is_forgotten_and_what_comes_after_is_heard() {
+        let ended = in_a_copy(|| {
+            let own = std::process::id().cast_signed();
+            let heard = || -> io::Result<i32> {
+                block_all()?;
+                let signals = descriptor()?;
+                for signal in [libc::SIGTSTP, libc::SIGUSR1, libc::SIGUSR1, libc::SIGTERM] {
+                    kill(own, signal)?;
+                }
+                forget_pending()?;
+                if read(signals.as_fd())?.is_some() {
+                    return Ok(1);
+                }
+                kill(own, libc::SIGUSR2)?;
+                Ok(i32::from(read(signals.as_fd())? != Some(libc::SIGUSR2)))
+            };
+            heard().unwrap_or(2)
+        });
+        assert_eq!(ended.expect("a copy"), Ended::Exited(0));
+    }
+
+    #[test]
+    fn a_mask_survives_as_a_number() {
+        for bits in [0, 1, 1 << 14 | 1 << 1, 1 << 63 | 1] {
+            assert_eq!(u64::from(Mask::from(bits)), bits, "{bits:x}");
+        }
+    }
 }

@@ -83,12 +83,11 @@ fn remove(folder: &OwnedFd, id: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// What is known of an open sandbox, and a way to its host; nothing if it is not open, or is not meant by its whole id.
-pub fn known(store: &Store, id: &str) -> Result<Option<(Record, OwnedFd)>> {
-    if !is_id(id) {
+/// What is known of an open sandbox; nothing if it is not open, or is not meant by its whole id.
+pub fn known(store: &Store, id: &str) -> Result<Option<Record>> {
+    if !is_id(id) || call_on(store, id)?.is_none() {
         return Ok(None);
     }
-    let Some(host) = call_on(store, id)? else { return Ok(None) };
     let read = || -> io::Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut text = Vec::new();
@@ -97,8 +96,7 @@ pub fn known(store: &Store, id: &str) -> Result<Option<(Record, OwnedFd)>> {
         Ok(text)
     };
     // Its host may be leaving, or be of another version: then the state knows.
-    let record = read().ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
-    Ok(record.filter(|record| record.id == id).map(|record| (record, host)))
+    Ok(read().ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok()).filter(|record| record.id == id))
 }
 
 /// A way to its host; nothing if it has none.
@@ -145,25 +143,24 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let store = Store::at(folder.clone());
         let id = new_id().expect("an id");
-        let known = |id: &str| known(&store, id).map(|known| known.map(|(record, _)| record));
-        assert_eq!(known(&id).expect("nothing is there"), None);
+        assert_eq!(known(&store, &id).expect("nothing is there"), None);
         let host = expect(&store, &record(&id)).expect("a host");
-        assert_eq!(known(&id).expect("it is open").map(|known| known.used), Some(2));
+        assert_eq!(known(&store, &id).expect("it is open").map(|known| known.used), Some(2));
         // Neither the start of an id nor a name that leads elsewhere.
-        assert_eq!(known(&id[..12]).expect("no id"), None);
-        assert_eq!(known(&format!("../live/{id}")).expect("no id"), None);
+        assert_eq!(known(&store, &id[..12]).expect("no id"), None);
+        assert_eq!(known(&store, &format!("../live/{id}")).expect("no id"), None);
         // Killed: both are left, and nobody answers.
         drop(host);
         assert!(folder.join("live").join(beside(&id)).exists());
-        assert_eq!(known(&id).expect("it is not open"), None);
+        assert_eq!(known(&store, &id).expect("it is not open"), None);
         // The next host says what it knows, whatever lay there.
         let host = expect(&store, &Record { used: 3, ..record(&id) }).expect("another host");
-        assert_eq!(known(&id).expect("it is open").map(|known| known.used), Some(3));
+        assert_eq!(known(&store, &id).expect("it is open").map(|known| known.used), Some(3));
         // One of another sandbox is not this one's.
         let other = new_id().expect("an id");
         std::fs::write(folder.join("live").join(beside(&id)), serde_json::to_vec(&record(&other)).expect("text"))
             .expect("a file");
-        assert_eq!(known(&id).expect("it is open"), None);
+        assert_eq!(known(&store, &id).expect("it is open"), None);
         drop(host);
         expect_no_more(&store, &id).expect("cleared");
         assert_eq!(std::fs::read_dir(folder.join("live")).expect("a folder").count(), 0);

@@ -30,13 +30,7 @@ pub struct Workspaces {
     /// Layers that nobody needs, where they are left for later.
     later: RefCell<Option<Vec<String>>>,
     /// An open sandbox that was asked about, for who asks about it again.
-    met: RefCell<Option<Met>>,
-}
-
-struct Met {
-    record: Record,
-    /// Until somebody visits it.
-    host: Option<OwnedFd>,
+    met: RefCell<Option<Record>>,
 }
 
 /// Where a tenant's state lies, once that was said.
@@ -197,8 +191,8 @@ impl Workspaces {
 
     /// One that somebody wants to run something in. Of an open one, the same as when it was met: nobody changes it meanwhile.
     fn to_run_in(&self, which: &str) -> Result<(Store, Record)> {
-        if let Some(met) = self.met.borrow().as_ref().filter(|met| met.record.id == which) {
-            return Ok((self.store()?, met.record.clone()));
+        if let Some(record) = self.met.borrow().as_ref().filter(|record| record.id == which) {
+            return Ok((self.store()?, record.clone()));
         }
         let (store, mut state) = self.open_to_change()?;
         let (record, _) = store.find(&mut state, which)?;
@@ -227,18 +221,7 @@ impl Workspaces {
 
     /// A way to the host of a sandbox; nothing if it has none.
     pub fn call_on(&self, id: &str) -> std::result::Result<Option<OwnedFd>, Trouble> {
-        let mut met = self.met.borrow_mut();
-        if let Some(host) = met.as_mut().filter(|met| met.record.id == id).and_then(|met| met.host.take()) {
-            return Ok(Some(host));
-        }
         Ok(visitors::call_on(&self.store()?, id)?)
-    }
-
-    /// It may take long until somebody visits whom they asked about: nobody stands in the door meanwhile.
-    pub fn wait_outside(&self) {
-        if let Some(met) = self.met.borrow_mut().as_mut() {
-            met.host = None;
-        }
     }
 
     pub fn list(&self) -> std::result::Result<Vec<KeptSandbox>, Trouble> {
@@ -263,9 +246,9 @@ impl Workspaces {
     /// The same at once: how much it takes on disk is not looked at.
     pub fn identify(&self, which: &str) -> std::result::Result<KeptSandbox, Trouble> {
         self.met.take();
-        if let Some((record, host)) = visitors::known(&self.store()?, which)? {
+        if let Some(record) = visitors::known(&self.store()?, which)? {
             let told = keep::told_at_once(&record, true, true);
-            self.met.replace(Some(Met { record, host: Some(host) }));
+            self.met.replace(Some(record));
             return Ok(told);
         }
         let (store, mut state) = self.open()?;
@@ -275,8 +258,8 @@ impl Workspaces {
 
     /// The id of one that somebody wants to run something in, and a way to its host, if it has one.
     pub fn visit(&self, which: &str) -> std::result::Result<(String, Option<OwnedFd>), Trouble> {
-        let (_, record) = self.to_run_in(which)?;
-        let host = self.call_on(&record.id)?;
+        let (store, record) = self.to_run_in(which)?;
+        let host = visitors::call_on(&store, &record.id)?;
         Ok((record.id, host))
     }
 

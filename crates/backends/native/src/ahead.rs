@@ -2,7 +2,7 @@
 //! deciding on one, and there is another processor to do it on. Nothing of anybody's is in it, and nothing runs in it until it
 //! gets orders; without any, it is ended.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use guest::wire;
 use sys::process::{self, Alone, Forked};
@@ -13,16 +13,43 @@ use crate::host::{Host, Identity};
 use crate::plan::{self, Blueprint, Groundwork};
 
 pub struct Ahead {
-    /// Nothing, once it is somebody else's.
-    first: Option<Begun>,
+    first: Begun,
     ground: Groundwork,
+    /// The host's mounts as we see them, where the child sees a copy of them and takes what is granted from that.
+    mounts: Option<OwnedFd>,
 }
 
-/// A first process that runs.
+/// A first process that runs. Whoever drops it ends it.
 pub struct Begun {
     pub pid: i32,
-    pub handle: OwnedFd,
-    pub wire: OwnedFd,
+    /// Nothing, once it is somebody else's to end.
+    ends: Option<(OwnedFd, OwnedFd)>,
+}
+
+impl Begun {
+    pub fn new(pid: i32, handle: OwnedFd, wire: OwnedFd) -> Begun {
+        Begun { pid, ends: Some((handle, wire)) }
+    }
+
+    pub fn wire(&self) -> Option<BorrowedFd<'_>> {
+        self.ends.as_ref().map(|(_, wire)| wire.as_fd())
+    }
+
+    /// Its handle and its wire: from here on it is the caller's to end.
+    pub fn hand_over(mut self) -> Option<(OwnedFd, OwnedFd)> {
+        self.ends.take()
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some((handle, _)) = &self.ends {
+            // It ends with us at the latest.
+            match process::signal(handle.as_fd(), 9).and_then(|()| process::wait(self.pid, false)) {
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
 }
 
 impl Ahead {
@@ -34,46 +61,41 @@ impl Ahead {
         }
         let alone = Alone::prove().ok()?;
         let ground = plan::groundwork(host);
+        // Root opens what is granted itself, when it is.
+        let mounts = match ground.maps {
+            Some(_) => None,
+            None => Some(sys::mounts::watched().ok()?),
+        };
         let (ours, theirs) = wire::pair().ok()?;
         // For the child: what a terminal sends is not for it.
         let mask = signals::block_all().ok()?;
         let forked = process::fork_into(alone, ground.namespaces, None);
         if let Ok(Forked::Child) = forked {
-            drop(ours);
+            drop((ours, mounts));
             guest::first::follow_when_told(&ground.steps, theirs, alone)
         }
         let restored = signals::restore(&mask);
         let Ok(Forked::Parent { pid, handle }) = forked else { return None };
         // From here on, whoever drops this ends it.
-        let maps = ground.maps;
-        let ahead = Ahead { first: Some(Begun { pid, handle, wire: ours }), ground };
+        let first = Begun::new(pid, handle, ours);
         restored.and_then(|()| process::go_on_elsewhere(pid)).ok()?;
-        if let Some((user, group)) = maps {
+        if let Some((user, group)) = ground.maps {
             identity::map_other(pid, user, group).ok()?;
-            wire::release(ahead.first.as_ref()?.wire.as_fd()).ok()?;
+            wire::release(first.wire()?).ok()?;
         }
-        Some(ahead)
+        Some(Ahead { first, ground, mounts })
     }
 
-    /// The first process, if it is one that `blueprint` could begin with.
-    pub fn fit_for(mut self, blueprint: &Blueprint) -> Option<Begun> {
+    /// The first process, if it is one that `blueprint` could begin with, and sees the host as it is.
+    pub fn fit_for(self, blueprint: &Blueprint) -> Option<Begun> {
         let Groundwork { namespaces, maps, steps } = &blueprint.ground;
         let fits = *namespaces == self.ground.namespaces
             && *maps == self.ground.maps
             && steps.len() == self.ground.steps.len()
             // Set for all that we start, which this is not any more.
-            && blueprint.processors.is_none();
-        if fits { self.first.take() } else { None }
-    }
-}
-
-impl Drop for Ahead {
-    fn drop(&mut self) {
-        if let Some(Begun { pid, handle, .. }) = &self.first {
-            // It ends with us at the latest.
-            match process::signal(handle.as_fd(), 9).and_then(|()| process::wait(*pid, false)) {
-                Ok(_) | Err(_) => {}
-            }
-        }
+            && blueprint.processors.is_none()
+            // What was mounted or unmounted since, it does not know of.
+            && self.mounts.as_ref().is_none_or(|mounts| !sys::mounts::have_changed(mounts.as_fd()));
+        fits.then_some(self.first)
     }
 }

@@ -180,17 +180,22 @@ pub fn launch(
     if sweep && let Err(error) = process::adopt_orphans() {
         return Err(undo(group, of(Wall::CleanUp, format!("cannot adopt orphans: {error}"))));
     }
+    // One that can't be told has no part in it.
+    let ahead = ahead.filter(|first| {
+        let streams = [input.childs(), pumps.output_of_child(), pumps.error_of_child()];
+        first.wire().is_some_and(|wire| orders.tell(wire, streams).is_ok())
+    });
     let was_ahead = ahead.is_some();
     let first = match ahead {
-        Some(first) => {
-            let streams = [input.childs(), pumps.output_of_child(), pumps.error_of_child()];
-            // One that has gone says why on the same wire.
-            unless_gone(orders.tell(first.wire.as_fd(), streams)).map(|()| first)
-        }
+        Some(first) => Ok(first),
         None => fork(&orders, namespaces, (&pumps, &input), group.as_ref(), alone),
     };
-    let Begun { pid, handle, wire } = match first {
-        Ok(first) => first,
+    let pid = first.as_ref().map_or(0, |first| first.pid);
+    let (handle, wire) = match first.map(Begun::hand_over) {
+        Ok(Some(ends)) => ends,
+        Ok(None) => {
+            return Err(undo(group, of(Wall::Files, "the sandbox's first process is somebody else's".to_owned())));
+        }
         Err(failed) => return Err(undo(group, failed)),
     };
     // The gifts are the child's from here on.
@@ -287,7 +292,7 @@ fn fork(
             drop(wire);
             guest::first::follow(orders, theirs, alone)
         }
-        Ok(Forked::Parent { pid, handle }) => Ok(Begun { pid, handle, wire }),
+        Ok(Forked::Parent { pid, handle }) => Ok(Begun::new(pid, handle, wire)),
         Err(error) => Err(cannot_fork(&error)),
     }
 }
