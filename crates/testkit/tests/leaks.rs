@@ -82,7 +82,7 @@ fn what_is_not_run_after_all_leaves_nothing_behind() {
         return;
     }
     let forms: &[(&[&str], &str, i32)] = &[
-        (&["--write", "/"], "true", 125),
+        (&["--write", "/"], "true", 123),
         (&["--read", "/there-is-no-such-folder"], "true", 125),
         (&["--no-such-flag"], "true", 125),
         (&["--backend", "no-such-backend"], "true", 125),
