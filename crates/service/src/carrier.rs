@@ -20,7 +20,10 @@ pub const HANDED_OVER: &[u8] = b"job";
 
 /// Waits for one job and does it. `taken` is told that this one waits no more.
 pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], make: Maker) -> io::Result<()> {
-    make(None, Box::new(Nobody)).limber_up();
+    // Not if somebody waits already.
+    if !descriptors::is_readable(jobs) {
+        make(None, Box::new(Nobody)).limber_up();
+    }
     let mut words = [0; HANDED_OVER.len() + 1];
     let (count, mut handed) = descriptors::receive(jobs, &mut words)?;
     if count == 0 {

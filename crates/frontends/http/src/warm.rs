@@ -3,13 +3,14 @@
 //! What is kept ready is for one tenant and one wish, and for one run: nothing of a run is there for the next. Whether it is let in
 //! is decided by whoever carries it out; here it is only fetched from the shelf.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use service::{Interpreter, Job, Lost, Pool, Running, Setting, Standby, Streams, Task, Wish};
+use tokio::sync::oneshot;
 
 use crate::runs;
 
@@ -19,6 +20,8 @@ const MOST_KINDS: usize = 16;
 const FORGOTTEN: Duration = Duration::from_secs(120);
 /// How long is waited before each try to make one: on a host that is very busy the first may take too long.
 const TRIES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(8)];
+/// Who finds none ready waits for one at most so long: to make it takes less time than to start without, but not on a host that is stuck.
+const WAITED: Duration = Duration::from_secs(1);
 /// Modules that take long to load: code that names one gets an interpreter that has them.
 const HEAVY: [&str; 3] = ["numpy", "pandas", "matplotlib"];
 const PLAIN: &str = "python";
@@ -53,6 +56,8 @@ struct Shelf {
     ready: Vec<Standby>,
     /// That are being made.
     coming: usize,
+    /// Who gets those first.
+    waiting: VecDeque<oneshot::Sender<Standby>>,
     asked: Instant,
     /// It could not be made; there is no use in trying again for a while.
     failed: Option<Instant>,
@@ -66,9 +71,38 @@ pub struct Refill {
     warm: Arc<Warm>,
 }
 
+impl Shelf {
+    fn new() -> Shelf {
+        Shelf { ready: Vec::new(), coming: 0, waiting: VecDeque::new(), asked: Instant::now(), failed: None }
+    }
+
+    fn cannot(&self) -> bool {
+        self.failed.is_some_and(|at| at.elapsed() < FORGOTTEN)
+    }
+
+    /// How many more are to be made, so that whoever waits gets one and `each` are left; these count as coming.
+    fn order(&mut self, each: usize) -> usize {
+        self.waiting.retain(|waits| !waits.is_closed());
+        let missing = (each + self.waiting.len()).saturating_sub(self.ready.len() + self.coming);
+        self.coming += missing;
+        missing
+    }
+
+    /// One that was made, for whoever waits longest, or for who comes next.
+    fn put(&mut self, mut standby: Standby) {
+        while let Some(waits) = self.waiting.pop_front() {
+            match waits.send(standby) {
+                Ok(()) => return,
+                Err(back) => standby = back,
+            }
+        }
+        self.ready.push(standby);
+    }
+}
+
 impl Drop for Refill {
     fn drop(&mut self) {
-        self.warm.clone().fill(self.kind.clone(), self.pool.clone(), self.job.clone());
+        self.warm.fill(&self.kind, &self.pool, &self.job);
     }
 }
 
@@ -76,13 +110,16 @@ pub struct Warm {
     /// Of each kind.
     each: usize,
     shelves: Mutex<HashMap<Kind, Shelf>>,
+    /// Runs that found one ready, that waited for one, and that were started without.
     pub taken: AtomicU64,
+    pub awaited: AtomicU64,
     pub missed: AtomicU64,
 }
 
 impl Warm {
     pub fn new(each: usize) -> Warm {
-        Warm { each, shelves: Mutex::default(), taken: AtomicU64::new(0), missed: AtomicU64::new(0) }
+        let [taken, awaited, missed] = [0; 3].map(AtomicU64::new);
+        Warm { each, shelves: Mutex::default(), taken, awaited, missed }
     }
 
     /// Hands a job over: to whoever stands ready for it, or as ever.
@@ -93,8 +130,13 @@ impl Warm {
         streams: Streams,
     ) -> Result<(Running, Option<Refill>), Lost> {
         let Some((kind, ready)) = self.kind(job) else { return Ok((pool.begin(job, Some(streams)).await?, None)) };
-        let standby = self.take(&kind);
-        let counted = if standby.is_some() { &self.taken } else { &self.missed };
+        let (standby, counted) = match self.take(&kind) {
+            Some(standby) => (Some(standby), &self.taken),
+            None => match self.wait_for_one(&kind, pool, &ready).await {
+                Some(standby) => (Some(standby), &self.awaited),
+                None => (None, &self.missed),
+            },
+        };
         counted.fetch_add(1, Ordering::Relaxed);
         let begun = match standby {
             Some(standby) => standby.begin(job, streams).await,
@@ -139,25 +181,38 @@ impl Warm {
         None
     }
 
+    /// The next that is made. Nothing: it can't be had, or not soon enough. Where none was ever made it is not waited for: it is not
+    /// known yet whether one can be.
+    async fn wait_for_one(self: &Arc<Self>, kind: &Kind, pool: &Pool, job: &Job) -> Option<Standby> {
+        let (comes, missing) = {
+            let mut shelves = self.lock();
+            let shelf = shelves.get_mut(kind).filter(|shelf| !shelf.cannot())?;
+            let (waits, comes) = oneshot::channel();
+            shelf.waiting.push_back(waits);
+            // What is to be left on the shelf can wait until somebody is answered.
+            (comes, shelf.order(0))
+        };
+        self.make(missing, kind, pool, job);
+        tokio::time::timeout(WAITED, comes).await.ok()?.ok()
+    }
+
     /// Makes as many ready as are missing. Comes back at once.
-    fn fill(self: Arc<Self>, kind: Kind, pool: Pool, job: Job) {
+    fn fill(self: &Arc<Self>, kind: &Kind, pool: &Pool, job: &Job) {
         let missing = {
             let mut shelves = self.lock();
             shelves.retain(|_, shelf| shelf.asked.elapsed() < FORGOTTEN);
-            if !shelves.contains_key(&kind) && shelves.len() >= MOST_KINDS {
+            if !shelves.contains_key(kind) && shelves.len() >= MOST_KINDS {
                 let oldest = shelves.iter().min_by_key(|(_, shelf)| shelf.asked).map(|(kind, _)| kind.clone());
                 oldest.map(|oldest| shelves.remove(&oldest));
             }
-            let new = || Shelf { ready: Vec::new(), coming: 0, asked: Instant::now(), failed: None };
-            let shelf = shelves.entry(kind.clone()).or_insert_with(new);
-            if shelf.failed.is_some_and(|at| at.elapsed() < FORGOTTEN) {
-                return;
-            }
-            let missing = self.each.saturating_sub(shelf.ready.len() + shelf.coming);
-            shelf.coming += missing;
-            missing
+            let shelf = shelves.entry(kind.clone()).or_insert_with(Shelf::new);
+            if shelf.cannot() { 0 } else { shelf.order(self.each) }
         };
-        for _ in 0..missing {
+        self.make(missing, kind, pool, job);
+    }
+
+    fn make(self: &Arc<Self>, count: usize, kind: &Kind, pool: &Pool, job: &Job) {
+        for _ in 0..count {
             let (warm, kind, pool, mut job) = (self.clone(), kind.clone(), pool.clone(), job.clone());
             tokio::spawn(async move {
                 let mut made = None;
@@ -170,12 +225,14 @@ impl Warm {
                     if made.is_some() {
                         break;
                     }
+                    // It is tried again, and nobody waits for that.
+                    warm.lock().get_mut(&kind).into_iter().for_each(|shelf| shelf.waiting.clear());
                 }
                 let mut shelves = warm.lock();
                 let Some(shelf) = shelves.get_mut(&kind) else { return };
                 shelf.coming = shelf.coming.saturating_sub(1);
                 match made {
-                    Some(standby) => shelf.ready.push(standby),
+                    Some(standby) => shelf.put(standby),
                     None => shelf.failed = Some(Instant::now()),
                 }
             });

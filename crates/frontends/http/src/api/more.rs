@@ -257,8 +257,9 @@ pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller
         app.runs.going().len()
     );
     text += &format!(
-        "# HELP belljar_service_warm_total Runs that a warm interpreter could have, by whether one stood ready.\n# TYPE belljar_service_warm_total counter\nbelljar_service_warm_total{{ready=\"yes\"}} {}\nbelljar_service_warm_total{{ready=\"no\"}} {}\n",
+        "# HELP belljar_service_warm_total Runs that a warm interpreter could have, by whether one stood ready.\n# TYPE belljar_service_warm_total counter\nbelljar_service_warm_total{{ready=\"yes\"}} {}\nbelljar_service_warm_total{{ready=\"soon\"}} {}\nbelljar_service_warm_total{{ready=\"no\"}} {}\n",
         app.warm.taken.load(Ordering::Relaxed),
+        app.warm.awaited.load(Ordering::Relaxed),
         app.warm.missed.load(Ordering::Relaxed)
     );
     text += &format!(
