@@ -29,7 +29,6 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], 
     if count == 0 {
         return Ok(());
     }
-    rustix::io::write(taken, &process_number().to_le_bytes())?;
     if &words[..count] != HANDED_OVER || !matches!(handed.len(), 1 | 4) {
         return Err(io::Error::other("what was handed over is no job"));
     }
@@ -40,7 +39,10 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], 
     let own = process::open(process_number())?;
     descriptors::send(talk.as_fd(), b".", &[own.as_fd()])?;
     drop(own);
-    let job: Job = serde_json::from_slice(&frame(&talk)?)?;
+    let job = frame(&talk);
+    // Only now: whoever is woken by it makes another of us, and would do so while we wait for our job.
+    rustix::io::write(taken, &process_number().to_le_bytes())?;
+    let job: Job = serde_json::from_slice(&job?)?;
     let zygote = match &job.task {
         Task::MakeReady { interpreter, .. } => warm.iter().find(|one| one.name == *interpreter).map(Interpreter::reach),
         _ => None,

@@ -73,7 +73,10 @@ impl Interpreter {
         let ours = self.state.as_ref().is_some_and(|(child, _)| i32::try_from(child.id()) == Ok(pid));
         if ours {
             self.state = None;
+            // It is like us as soon as it is begun; where that can't be helped, it is only a little later than others.
+            drop(process::let_others_go_on(false));
             self.begin(warms);
+            drop(process::let_others_go_on(true));
         }
         ours
     }
@@ -155,6 +158,8 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io
     make(None, Box::new(Nobody)).rehearse();
     let (mut idle, mut all) = (BTreeSet::new(), BTreeSet::new());
     let mut broken = 0;
+    // Carriers with a job come before the next carrier.
+    process::let_others_go_on(true)?;
     loop {
         while idle.len() < ready && all.len() < MOST && broken < ready {
             match process::fork_into(Alone::prove()?, Namespaces::NONE, None)? {
@@ -164,6 +169,7 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io
                 }
                 Forked::Child => {
                     let ended = signals::restore(&mask)
+                        .and_then(|()| process::let_others_go_on(false))
                         .and_then(|()| carried::told_to_end_with(own))
                         .and_then(|()| carrier::carry(jobs, takes.as_fd(), &warm, make));
                     process::exit(i32::from(ended.is_err()))

@@ -126,6 +126,18 @@ pub(crate) fn stay_elsewhere(pid: i32) -> io::Result<Option<rustix::thread::CpuS
     Ok(Some(all))
 }
 
+/// Whether we let whoever runs go on when we are woken, rather than to take their processor; what we fork begins with the same.
+pub fn let_others_go_on(yes: bool) -> io::Result<()> {
+    let policy = if yes { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
+    // A system call, because musl's own function always fails.
+    // SAFETY: sched_setscheduler(2) reads one `sched_param`, whose priority must be 0 for these.
+    checked(unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const NO_PRIORITY) })?;
+    Ok(())
+}
+
+/// All that there is of a `sched_param`.
+static NO_PRIORITY: c_int = 0;
+
 /// Forks, and that is all: with a call that is on the list of what may be done inside a sandbox. `None` in the child.
 pub fn fork_plainly(_alone: Alone) -> io::Result<Option<i32>> {
     // SAFETY: the child has a copy of our memory. `Alone` says that no other thread held a lock that it would wait for.

@@ -33,7 +33,14 @@ const TAKES: Duration = Duration::from_secs(10);
 const DRAIN: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
-pub struct Runs(Mutex<HashMap<String, Arc<Run>>>);
+pub struct Runs(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    all: HashMap<String, Arc<Run>>,
+    /// Of each tenant, in the order of their end: so whoever begins a run looks at none but those that are forgotten.
+    ended: HashMap<String, VecDeque<(Instant, String)>>,
+}
 
 pub struct Run {
     pub id: String,
@@ -58,7 +65,7 @@ struct Told {
     bytes: usize,
     last: u64,
     notices: Vec<String>,
-    end: Option<(std::result::Result<Value, Problem>, Instant)>,
+    end: Option<std::result::Result<Value, Problem>>,
     listeners: usize,
     /// It was told to end before it did.
     cancelled: bool,
@@ -92,24 +99,30 @@ impl Runs {
             signals,
             signalled: Mutex::new(Some(signalled)),
         });
-        let mut runs = self.lock();
-        forget(&mut runs, tenant);
-        runs.insert(id, run.clone());
+        self.lock().all.insert(id, run.clone());
         Ok(run)
+    }
+
+    /// It is remembered for a while what came of it.
+    fn ended(&self, run: &Run, end: std::result::Result<Value, Problem>) {
+        run.ended(end);
+        let mut known = self.lock();
+        known.ended.entry(run.tenant.clone()).or_default().push_back((Instant::now(), run.id.clone()));
+        known.forget();
     }
 
     /// Another tenant's is not found, as if there were none.
     pub fn find(&self, tenant: &str, id: &str) -> Result<Arc<Run>> {
-        let found = self.lock().get(id).cloned();
+        let found = self.lock().all.get(id).cloned();
         found.filter(|run| run.tenant == tenant).ok_or_else(Problem::not_found)
     }
 
     /// Those that go on.
     pub fn going(&self) -> Vec<Arc<Run>> {
-        self.lock().values().filter(|run| !run.is_over()).cloned().collect()
+        self.lock().all.values().filter(|run| !run.is_over()).cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Run>>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,16 +133,16 @@ pub fn new_id() -> Result<String> {
     })
 }
 
-fn forget(runs: &mut HashMap<String, Arc<Run>>, tenant: &str) {
-    runs.retain(|_, run| run.ended_at().is_none_or(|at| at.elapsed() < ENDED_FOR));
-    let mut ended: Vec<(Instant, String)> = runs
-        .values()
-        .filter(|run| run.tenant == tenant)
-        .filter_map(|run| Some((run.ended_at()?, run.id.clone())))
-        .collect();
-    ended.sort();
-    let surplus = ended.len().saturating_sub(MOST_ENDED - 1);
-    ended.iter().take(surplus).for_each(|(_, id)| drop(runs.remove(id)));
+impl Known {
+    fn forget(&mut self) {
+        let Known { all, ended } = self;
+        for theirs in ended.values_mut() {
+            while theirs.front().is_some_and(|(at, _)| theirs.len() > MOST_ENDED || at.elapsed() >= ENDED_FOR) {
+                theirs.pop_front().into_iter().for_each(|(_, id)| drop(all.remove(&id)));
+            }
+        }
+        ended.retain(|_, theirs| !theirs.is_empty());
+    }
 }
 
 impl Run {
@@ -186,8 +199,8 @@ impl Run {
         let mut shown = json!({"id": self.id, "status": "running", "created": self.began, "cancelled": told.cancelled, "notices": told.notices});
         match &told.end {
             None => {}
-            Some((Ok(result), _)) => (shown["status"], shown["result"]) = ("done".into(), result.clone()),
-            Some((Err(problem), _)) => {
+            Some(Ok(result)) => (shown["status"], shown["result"]) = ("done".into(), result.clone()),
+            Some(Err(problem)) => {
                 (shown["status"], shown["problem"]) =
                     ("failed".into(), serde_json::to_value(problem).unwrap_or_default());
             }
@@ -199,10 +212,10 @@ impl Run {
     pub async fn end(&self) -> Result<Value> {
         let mut news = self.news.subscribe();
         loop {
-            let end = self.lock().end.as_ref().map(|(end, _)| end.clone());
+            let end = self.lock().end.as_ref().map(|end| end.as_ref().err().cloned());
             match end {
-                Some(Ok(_)) => return Ok(self.shown()),
-                Some(Err(problem)) => return Err(problem),
+                Some(None) => return Ok(self.shown()),
+                Some(Some(problem)) => return Err(problem),
                 None => {}
             }
             if news.changed().await.is_err() {
@@ -290,12 +303,8 @@ impl Run {
             Ok(result) => self.says("result", result),
             Err(problem) => self.says("problem", &serde_json::to_value(problem).unwrap_or_default()),
         }
-        self.lock().end = Some((end, Instant::now()));
+        self.lock().end = Some(end);
         self.news.send_modify(|count| *count += 1);
-    }
-
-    fn ended_at(&self) -> Option<Instant> {
-        self.lock().end.as_ref().map(|(_, at)| *at)
     }
 
     fn lock(&self) -> MutexGuard<'_, Told> {
@@ -320,7 +329,7 @@ pub fn carry<T: Send + 'static>(app: &App, run: Arc<Run>, job: Job, piped: Piped
         let (carried, refill) = carried(&app, &run, &job, piped).await;
         drop(held);
         let unanswered = carried.is_err();
-        run.ended(carried.and_then(Problem::or_value));
+        app.runs.ended(&run, carried.and_then(Problem::or_value));
         drop(refill);
         if unanswered {
             // Whoever was ended in the midst of it may have left its folder; what stays of it all the same is swept with the next.
@@ -496,9 +505,13 @@ mod tests {
     #[test]
     fn only_so_many_that_have_ended_are_remembered() {
         let runs = Runs::default();
-        for _ in 0..MOST_ENDED + 20 {
-            runs.begin("t").expect("a run").ended(Ok(Value::Null));
-        }
-        assert!(runs.lock().len() <= MOST_ENDED + 1);
+        let goes_on = runs.begin("t").expect("a run");
+        let anothers = runs.begin("u").expect("a run");
+        runs.ended(&anothers, Ok(Value::Null));
+        let ended: Vec<Arc<Run>> = (0..MOST_ENDED + 20).map(|_| runs.begin("t").expect("a run")).collect();
+        ended.iter().for_each(|run| runs.ended(run, Ok(Value::Null)));
+        assert_eq!(runs.lock().all.len(), MOST_ENDED + 2);
+        assert!(runs.find("t", &goes_on.id).is_ok() && runs.find("u", &anothers.id).is_ok());
+        assert!(runs.find("t", &ended[19].id).is_err() && runs.find("t", &ended[20].id).is_ok());
     }
 }
