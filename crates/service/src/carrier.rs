@@ -20,8 +20,8 @@ pub const HANDED_OVER: &[u8] = b"job";
 
 /// Waits for one job and does it. `taken` is told that this one waits no more.
 pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], make: Maker) -> io::Result<()> {
-    // Not if somebody waits already.
-    if !descriptors::is_readable(jobs) {
+    // Not if it takes time from somebody.
+    if !descriptors::is_readable(jobs) && !others_wait() {
         make(None, Box::new(Nobody)).limber_up();
     }
     let mut words = [0; HANDED_OVER.len() + 1];
@@ -76,6 +76,18 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], 
     drop(service.tidy());
     drop(place.map(task::leave));
     said
+}
+
+/// Whether more want to run just now than there are processors for.
+fn others_wait() -> bool {
+    let running = std::fs::read_to_string("/proc/loadavg").ok().and_then(|text| running_in(&text));
+    let processors = rustix::thread::sched_getaffinity(None).map_or(1, |all| all.count());
+    running.is_some_and(|running| running > processors)
+}
+
+/// `0.20 0.18 0.12 3/80 11206`: three run or could, whoever asks among them.
+fn running_in(loadavg: &str) -> Option<u32> {
+    loadavg.split(' ').nth(3)?.split_once('/')?.0.parse().ok()
 }
 
 fn process_number() -> i32 {
@@ -152,5 +164,18 @@ impl Notices {
         if let Ok(mut talk) = self.talk.try_borrow_mut() {
             drop(say(&mut talk, said));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_runs_just_now_is_counted() {
+        assert_eq!(running_in("0.20 0.18 0.12 3/80 11206\n"), Some(3));
+        assert_eq!(running_in(""), None);
+        let here = std::fs::read_to_string("/proc/loadavg").expect("Linux has it");
+        assert!(running_in(&here).is_some());
     }
 }

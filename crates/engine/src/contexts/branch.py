@@ -4,7 +4,13 @@ import sys
 
 _here = sys.path.pop(0) if sys.path and sys.path[0] == "" else None
 
-import builtins, functools, importlib, io, linecache, marshal, mmap, os, pickle, struct, types
+import builtins, importlib, io, marshal, mmap, os, struct, types
+
+try:
+    # All that is needed of it, without what the module around it imports.
+    import _pickle as pickle
+except ImportError:
+    import pickle
 
 if _here is not None:
     sys.path.insert(0, _here)
@@ -197,6 +203,7 @@ def of_cache(cached):
 
 
 def make_cache(function, how):
+    import functools
     return functools.lru_cache(**how)(function)
 
 
@@ -205,6 +212,7 @@ def of_cached_property(it):
 
 
 def make_cached_property(function, name):
+    import functools
     made = functools.cached_property(function)
     made.attrname = name
     return made
@@ -250,10 +258,12 @@ def ways():
     found = {
         types.FunctionType: of_function, types.CellType: of_cell, types.CodeType: of_code, types.ModuleType: of_module,
         property: of_property, classmethod: of_wrapped, staticmethod: of_wrapped, types.MappingProxyType: of_proxy,
-        type(functools.lru_cache(lambda: None)): of_cache, functools.cached_property: of_cached_property,
         io.TextIOWrapper: of_stream,
     }
-    typing, dataclasses = sys.modules.get("typing"), sys.modules.get("dataclasses")
+    functools, typing, dataclasses = map(sys.modules.get, ("functools", "typing", "dataclasses"))
+    if functools is not None:
+        found[type(functools.lru_cache(lambda: None))] = of_cache
+        found[functools.cached_property] = of_cached_property
     if typing is not None:
         found[typing.TypeVar] = of_type_variable
         if isinstance(typing.NewType, type):
@@ -323,8 +333,8 @@ def shown(left):
     return [{"name": str(name)[:200], "why": str(reason)[:500]} for name, reason in left[:MOST_LEFT]]
 
 
-def save(main, descriptor, most, cells, environment):
-    """`cells`: of how many it is; `environment`: the variables that it began with."""
+def save(main, descriptor, most, cells, environment, lines):
+    """`cells`: of how many it is; `environment`: the variables that it began with; `lines`: of its cells, as tracebacks show them."""
     everything = main.__dict__
     left, known = [], ways()
     values = {name: value for name, value in everything.items() if name not in NOT_VARIABLES}
@@ -366,7 +376,7 @@ def save(main, descriptor, most, cells, environment):
             written = os.pwrite(descriptor, rest, at)
             at += written
             rest = rest[written:]
-    index = {"variables": variables, "buffers": buffers, "around": around(cells, environment)}
+    index = {"variables": variables, "buffers": buffers, "around": around(cells, environment, lines)}
     index = pickle.dumps(index, 4)
     if at + len(index) + (1 << 16) > most:
         raise TooLarge("there is room for %d MiB of variables" % (most >> 20))
@@ -376,7 +386,7 @@ def save(main, descriptor, most, cells, environment):
     return {"variables": len(variables), "left": shown(left)}
 
 
-def around(cells, environment):
+def around(cells, environment, lines):
     """What belongs to a context besides its variables."""
     changed = {name: os.environ.get(name) for name in set(os.environ) | set(environment)
                if os.environ.get(name) != environment.get(name)}
@@ -385,8 +395,7 @@ def around(cells, environment):
     files = [os.path.dirname(file) if os.path.basename(file) == "__init__.py" else file for file in files if isinstance(file, str)]
     places = {os.path.dirname(file) for file in files} - set(sys.path)
     found = {"path": [part for part in sys.path if isinstance(part, str)], "places": sorted(places), "environment": changed,
-             "cells": cells,
-             "lines": {name: known[2] for name, known in linecache.cache.items() if name.startswith("<cell ") and len(known) == 4}}
+             "cells": cells, "lines": {name: known[2] for name, known in lines.items()}}
     try:
         found["folder"] = os.getcwd()
     except OSError:
@@ -444,7 +453,7 @@ class Source:
         return bytes(line)
 
 
-def take_up(main, descriptor):
+def take_up(main, descriptor, remember):
     """With what is told of it, how many cells there were before."""
     magic, at, length, _, _ = HEAD.unpack(os.pread(descriptor, HEAD.size, 0))
     if magic != MAGIC:
@@ -460,7 +469,7 @@ def take_up(main, descriptor):
         else:
             os.environ[name] = value
     for name, lines in here["lines"].items():
-        linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
+        remember(name, lines)
     try:
         if "folder" in here:
             os.chdir(here["folder"])

@@ -5,7 +5,9 @@ import sys
 # First of all: a file in the workspace must not take the place of what this needs itself.
 _here = sys.path.pop(0) if sys.path and sys.path[0] == "" else None
 
-import _ast, builtins, io, linecache, os, signal, struct, types
+# Little else is imported before somebody needs it: `signal`, `linecache`, `json` and `socket` bring half a library with them, which
+# takes as long as all that an interpreter does before.
+import _ast, _signal, builtins, io, os, struct, types
 
 if _here is not None:
     sys.path.insert(0, _here)
@@ -26,7 +28,7 @@ def _kernel():
     AWAITS, IS_COROUTINE = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, 0x80
     own = os.getpid()
 
-    # What not every context needs is imported when it is first needed: that is most of the time that one takes to start.
+    # Of the language's own library, whatever lies in the workspace.
     def needed(name):
         if name not in sys.modules:
             before = sys.path[:]
@@ -159,21 +161,42 @@ def _kernel():
 
     sys.meta_path.append(Figures())
 
+    # Lines of cells, for tracebacks: whoever shows some finds them where those of files are kept.
+    lines = {}
+
+    def remember(name, of_cell):
+        lines[name] = (sum(map(len, of_cell)), None, of_cell, name)
+        tell_lines(sys.modules.get("linecache"))
+
+    def tell_lines(module):
+        cache = getattr(module, "cache", None)
+        if isinstance(cache, dict):
+            cache.update(lines)
+
+    def show_here(module):
+        # Plotly shows figures in a browser, which is not here.
+        module.show = lambda figure, *_, **__: show(figure)
+
     class WhenImported:
-        """Plotly shows figures in a browser, which is not here."""
+        """What is changed about a module as soon as somebody imports it."""
+
+        changes = {"linecache": tell_lines, "plotly.io": show_here}
 
         def find_spec(self, name, path=None, target=None):
-            if name != "plotly.io":
+            change = self.changes.pop(name, None)
+            if change is None:
                 return None
-            sys.meta_path.remove(self)
-            import importlib.util
-            spec = importlib.util.find_spec(name)
+            for finder in list(sys.meta_path):
+                finds = getattr(finder, "find_spec", None)
+                spec = finds(name, path, target) if finds and finder is not self else None
+                if spec is not None:
+                    break
             if spec is not None and spec.loader is not None:
                 run = spec.loader.exec_module
 
                 def exec_module(module):
                     run(module)
-                    module.show = lambda figure, *_, **__: show(figure)
+                    change(module)
 
                 spec.loader.exec_module = exec_module
             return spec
@@ -183,7 +206,7 @@ def _kernel():
     def on_interrupt(*_):
         if state["running"]:
             raise KeyboardInterrupt
-    signal.signal(signal.SIGINT, on_interrupt)
+    _signal.signal(_signal.SIGINT, on_interrupt)
 
     def run(code, name):
         tree = compile(code, name, "exec", _ast.PyCF_ONLY_AST)
@@ -212,9 +235,12 @@ def _kernel():
 
     # Variables that go out to, or come in from, a descriptor: one that is handed over on a socket on which nothing can be said.
     def deal(code, cell, deed, most):
-        socket = needed("socket")
-        with socket.socket(fileno=os.dup(4)) as parcels:
+        socket = needed("_socket")
+        parcels = socket.socket(fileno=os.dup(4))
+        try:
             _, along, _, _ = parcels.recvmsg(16, socket.CMSG_SPACE(4))
+        finally:
+            parcels.close()
         parcel, = struct.unpack("i", along[0][2])
         try:
             module = types.ModuleType("belljar_branch")
@@ -222,10 +248,11 @@ def _kernel():
             module.COMPILED = compile(code, "<string>", "exec")
             exec(module.COMPILED, module.__dict__)
             if deed == b"save":
-                told = module.save(main, parcel, most, state["earlier"] + cell, began_with)
+                told = module.save(main, parcel, most, state["earlier"] + cell, began_with, lines)
             else:
-                told, state["earlier"] = module.load(main, parcel)
-            keep(0, True, "json", needed("json").dumps(told))
+                told, state["earlier"] = module.load(main, parcel, remember)
+            plain = '{"variables": %d, "left": []}' % told["variables"]
+            keep(0, True, "json", needed("json").dumps(told) if told["left"] else plain)
         finally:
             os.close(parcel)
 
@@ -272,11 +299,11 @@ def _kernel():
         code = control.read(length).decode("utf-8", "replace")
         name = "<cell %d>" % (state["earlier"] + cell)
         if not deed:
-            linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+            remember(name, code.splitlines(True))
         shown.clear()
         count.update(bytes=0, parts=0, left=0)
         error, interrupted = None, False
-        signal.signal(signal.SIGINT, on_interrupt)
+        _signal.signal(_signal.SIGINT, on_interrupt)
         try:
             state["running"] = True
             try:
