@@ -21,7 +21,7 @@ const FORGOTTEN: Duration = Duration::from_secs(120);
 /// How long is waited before each try to make one: on a host that is very busy the first may take too long.
 const TRIES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(8)];
 /// Who finds none ready waits for one at most so long: to make it takes less time than to start without, but not on a host that is stuck.
-const WAITED: Duration = Duration::from_secs(1);
+const WAITED: Duration = Duration::from_secs(5);
 /// Modules that take long to load: code that names one gets an interpreter that has them.
 const HEAVY: [&str; 3] = ["numpy", "pandas", "matplotlib"];
 const PLAIN: &str = "python";
@@ -58,6 +58,8 @@ struct Shelf {
     coming: usize,
     /// Who gets those first.
     waiting: VecDeque<oneshot::Sender<Standby>>,
+    /// The last try to make one came to nothing: nobody waits for the next.
+    troubled: bool,
     asked: Instant,
     /// It could not be made; there is no use in trying again for a while.
     failed: Option<Instant>,
@@ -73,7 +75,14 @@ pub struct Refill {
 
 impl Shelf {
     fn new() -> Shelf {
-        Shelf { ready: Vec::new(), coming: 0, waiting: VecDeque::new(), asked: Instant::now(), failed: None }
+        Shelf {
+            ready: Vec::new(),
+            coming: 0,
+            waiting: VecDeque::new(),
+            troubled: false,
+            asked: Instant::now(),
+            failed: None,
+        }
     }
 
     fn cannot(&self) -> bool {
@@ -90,6 +99,7 @@ impl Shelf {
 
     /// One that was made, for whoever waits longest, or for who comes next.
     fn put(&mut self, mut standby: Standby) {
+        self.troubled = false;
         while let Some(waits) = self.waiting.pop_front() {
             match waits.send(standby) {
                 Ok(()) => return,
@@ -186,7 +196,7 @@ impl Warm {
     async fn wait_for_one(self: &Arc<Self>, kind: &Kind, pool: &Pool, job: &Job) -> Option<Standby> {
         let (comes, missing) = {
             let mut shelves = self.lock();
-            let shelf = shelves.get_mut(kind).filter(|shelf| !shelf.cannot())?;
+            let shelf = shelves.get_mut(kind).filter(|shelf| !shelf.cannot() && !shelf.troubled)?;
             let (waits, comes) = oneshot::channel();
             shelf.waiting.push_back(waits);
             // What is to be left on the shelf can wait until somebody is answered.
@@ -226,7 +236,10 @@ impl Warm {
                         break;
                     }
                     // It is tried again, and nobody waits for that.
-                    warm.lock().get_mut(&kind).into_iter().for_each(|shelf| shelf.waiting.clear());
+                    if let Some(shelf) = warm.lock().get_mut(&kind) {
+                        shelf.troubled = true;
+                        shelf.waiting.clear();
+                    }
                 }
                 let mut shelves = warm.lock();
                 let Some(shelf) = shelves.get_mut(&kind) else { return };

@@ -15,6 +15,7 @@ use crate::{holds, told};
 
 pub const ALL: &[(&str, Check)] = &[
     ("what_runs_where_something_stood_ready_is_told_from_nothing_else", the_same),
+    ("who_finds_nothing_ready_gets_the_next_that_is_made", many),
     ("nothing_of_a_run_is_there_for_the_next", apart),
     ("what_stands_ready_is_of_no_use_when_the_walls_are_others_by_now", other_walls),
     ("a_copy_can_not_change_the_program_that_it_is_a_copy_of", own_program),
@@ -120,6 +121,25 @@ fn the_same(who: Who) -> Result<(), String> {
     ask_ready(&server, "pass", &more)?;
     let late = ask_ready(&server, "while True: pass", &more)?;
     holds(late["overrun"] == "wall-time", &late)
+}
+
+/// More at once than stand ready, of a kind that something could be made ready for before.
+fn many(who: Who) -> Result<(), String> {
+    let server = Server::with(Desk::of(who)?, &["--warm", "1"])?;
+    ask(&server, "print(1)", &json!({}))?;
+    stands_ready(&server)?;
+    let answers: Vec<Result<Value, String>> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..6).map(|_| scope.spawn(|| ask(&server, "print(1)", &json!({})))).collect();
+        all.into_iter().map(|one| one.join().unwrap_or_else(|_| Err("it gave up".to_owned()))).collect()
+    });
+    for answer in answers {
+        let result = answer?;
+        holds(was_ready(&result) && result["stdout"]["text"] == "1\n", &result)?;
+    }
+    let metrics = server.get("/v1/metrics")?.expect(200)?.text();
+    // The first of all is the only one for which nobody could know.
+    holds(metrics.contains("warm_total{ready=\"no\"} 1\n"), &metrics)?;
+    holds(!metrics.contains("warm_total{ready=\"soon\"} 0\n"), &metrics)
 }
 
 fn apart(who: Who) -> Result<(), String> {
