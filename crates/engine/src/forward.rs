@@ -28,9 +28,10 @@ use crate::user::User;
 /// Runs that were begun last, among which those that go on are looked for.
 const MOST_RUNS: usize = 2048;
 
-/// Where a run's process is, for whoever looks for it later. Costs nothing to say.
+/// Where a run's process is, for whoever looks for it later. Costs next to nothing to say.
 pub fn whereabouts() -> Value {
-    json!({"id": std::process::id(), "uptime_ms": u64::try_from(residents::uptime().as_millis()).unwrap_or(u64::MAX)})
+    let uptime = u64::try_from(residents::uptime().as_millis()).unwrap_or(u64::MAX);
+    json!({"id": std::process::id(), "uptime_ms": uptime, "namespace": residents::numbered_in()})
 }
 
 /// A run that goes on.
@@ -156,9 +157,10 @@ impl Engine {
     fn all_going_on(&self) -> Result<Vec<Going>, Trouble> {
         let query = EntryQuery { kinds: vec!["sandbox.opening".to_owned()], ..EntryQuery::default() };
         let mut all: Vec<Going> = Vec::new();
+        let here = residents::numbered_in();
         for entry in self.newest(&query, MOST_RUNS)?.iter().rev() {
             // Where its layers were no good, it was tried again with others: the last one counts.
-            if let Some(going) = going(entry)
+            if let Some(going) = going(entry, here)
                 && !all.iter().any(|known| known.run == going.run)
             {
                 all.push(going);
@@ -219,8 +221,12 @@ impl Engine {
     }
 }
 
-fn going(entry: &Entry) -> Option<Going> {
+/// `here`: in a container, say, the same number is somebody else's; who it was there can't be told from here.
+fn going(entry: &Entry, here: Option<u64>) -> Option<Going> {
     let process = &entry.data["process"];
+    if process["namespace"].as_u64().is_some_and(|there| Some(there) != here) {
+        return None;
+    }
     Some(Going {
         run: entry.run.clone()?,
         process: process["id"].as_i64().and_then(|id| i32::try_from(id).ok())?,
@@ -306,5 +312,28 @@ impl Porter for Visitors {
             Ok(()) => Led::Visit { connection, guest },
         });
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_another_place_is_nobodys_here() {
+        let entry = |process: Value| -> Entry {
+            let told = json!({"n": 1, "at": "", "type": "sandbox.opening", "run": "a", "data": {"process": process}});
+            serde_json::from_value(told).expect("it is an entry")
+        };
+        let own = whereabouts();
+        let here = residents::numbered_in();
+        assert!(here.is_some() && going(&entry(own.clone()), here).is_some());
+        let mut others = own.clone();
+        others["namespace"] = json!(1);
+        assert!(going(&entry(others), here).is_none());
+        // As it was written before.
+        let mut older = own;
+        older.as_object_mut().expect("it has names").remove("namespace");
+        assert!(going(&entry(older), here).is_some());
     }
 }

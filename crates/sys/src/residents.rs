@@ -46,6 +46,11 @@ pub fn lives(process: i32, at: Duration) -> bool {
     matches!(Known::open(process), Ok(Some(known)) if known.is_ours_since(at))
 }
 
+/// Where numbers of processes mean what they mean to us, as long as this machine runs. Nothing, where /proc does not tell.
+pub fn numbered_in() -> Option<u64> {
+    rustix::fs::stat("/proc/self/ns/pid").ok().map(|namespace| namespace.st_ino)
+}
+
 /// Those that the process watches over which had the number at that time.
 pub fn of(supervisor: i32, at: Duration) -> io::Result<Found> {
     let Some(known) = Known::open(supervisor)?.filter(|known| known.is_ours_since(at)) else { return Ok(Found::Gone) };

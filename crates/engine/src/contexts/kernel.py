@@ -166,12 +166,12 @@ def _kernel():
 
     def remember(name, of_cell):
         lines[name] = (sum(map(len, of_cell)), None, of_cell, name)
-        tell_lines(sys.modules.get("linecache"))
+        tell_lines(sys.modules.get("linecache"), {name: lines[name]})
 
-    def tell_lines(module):
+    def tell_lines(module, new=lines):
         cache = getattr(module, "cache", None)
         if isinstance(cache, dict):
-            cache.update(lines)
+            cache.update(new)
 
     def show_here(module):
         # Plotly shows figures in a browser, which is not here.
