@@ -23,7 +23,8 @@ cargo xtask TASK
                        As root it installs what is missing and says so; otherwise it says what it skips and why.
   release              build the binary as it is released, static and for any Linux, and say where it is
   start-up             step through starts of the released binary, as root and as a user, and write down which functions they run, in
-                       order, so that the linker puts these side by side (crates/belljar/start_up.ld); a minute (as root)
+                       order, so that the linker puts these side by side (crates/belljar/start_up.ld); a quarter of an hour (as root).
+                       To be done when what a start does has changed: with a list that was old, a start touched a fifth more
   interpreters         build JavaScript and Python as WebAssembly modules from pinned sources, with Debian's clang, and
                        install them beside belljar for `--backend wasm`; some minutes, once
       FOLDER           where belljar is installed, if it is not the builds here
