@@ -69,16 +69,14 @@ impl Interpreter {
         }
     }
 
-    fn ended(&mut self, pid: i32, warms: Warms) -> bool {
-        let ours = self.state.as_ref().is_some_and(|(child, _)| i32::try_from(child.id()) == Ok(pid));
-        if ours {
-            self.state = None;
-            // It is like us as soon as it is begun; where that can't be helped, it is only a little later than others.
-            drop(process::let_others_go_on(false));
-            self.begin(warms);
-            drop(process::let_others_go_on(true));
-        }
-        ours
+    fn is(&self, pid: i32) -> bool {
+        self.state.as_ref().is_some_and(|(child, _)| i32::try_from(child.id()) == Ok(pid))
+    }
+
+    /// After its end.
+    fn begin_anew(&mut self, warms: Warms) {
+        self.state = None;
+        self.begin(warms);
     }
 }
 
@@ -158,8 +156,9 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io
     make(None, Box::new(Nobody)).rehearse();
     let (mut idle, mut all) = (BTreeSet::new(), BTreeSet::new());
     let mut broken = 0;
-    // Carriers with a job come before the next carrier.
-    process::let_others_go_on(true)?;
+    // Carriers with a job come before the next carrier. Only for speed: where it can't be had, everything is as it was.
+    let patient = process::let_others_go_on(true).unwrap_or(false);
+    let as_before = || if patient { process::let_others_go_on(false).map(drop) } else { Ok(()) };
     loop {
         while idle.len() < ready && all.len() < MOST && broken < ready {
             match process::fork_into(Alone::prove()?, Namespaces::NONE, None)? {
@@ -169,7 +168,7 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io
                 }
                 Forked::Child => {
                     let ended = signals::restore(&mask)
-                        .and_then(|()| process::let_others_go_on(false))
+                        .and_then(|()| as_before())
                         .and_then(|()| carried::told_to_end_with(own))
                         .and_then(|()| carrier::carry(jobs, takes.as_fd(), &warm, make));
                     process::exit(i32::from(ended.is_err()))
@@ -204,7 +203,13 @@ fn keep_carriers(jobs: BorrowedFd<'_>, ends: BorrowedFd<'_>, means: Means) -> io
             }
         }
         while let Ok(Some((pid, _, _))) = process::wait(-1, true) {
-            if warm.iter_mut().any(|one| one.ended(pid, warms)) {
+            if warm.iter().any(|one| one.is(pid)) {
+                // One that is begun anew begins as we are.
+                as_before()?;
+                warm.iter_mut().filter(|one| one.is(pid)).for_each(|one| one.begin_anew(warms));
+                if patient {
+                    process::let_others_go_on(true)?;
+                }
                 continue;
             }
             all.remove(&pid);

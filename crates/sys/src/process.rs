@@ -126,13 +126,18 @@ pub(crate) fn stay_elsewhere(pid: i32) -> io::Result<Option<rustix::thread::CpuS
     Ok(Some(all))
 }
 
-/// Whether we let whoever runs go on when we are woken, rather than to take their processor; what we fork begins with the same.
-pub fn let_others_go_on(yes: bool) -> io::Result<()> {
-    let policy = if yes { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
-    // A system call, because musl's own function always fails.
+/// Lets whoever runs go on when we are woken, rather than to take their processor; or not any more. What we fork begins with the same.
+/// Whether it is another than before: whoever was given a schedule of their own keeps it.
+pub fn let_others_go_on(yes: bool) -> io::Result<bool> {
+    let (from, to) = if yes { (libc::SCHED_OTHER, libc::SCHED_BATCH) } else { (libc::SCHED_BATCH, libc::SCHED_OTHER) };
+    // System calls, because musl's own functions always fail.
+    // SAFETY: sched_getscheduler(2) takes an integer and reads none of our memory.
+    if checked(unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) })? != libc::c_long::from(from) {
+        return Ok(false);
+    }
     // SAFETY: sched_setscheduler(2) reads one `sched_param`, whose priority must be 0 for these.
-    checked(unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const NO_PRIORITY) })?;
-    Ok(())
+    checked(unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, to, &raw const NO_PRIORITY) })?;
+    Ok(true)
 }
 
 /// All that there is of a `sched_param`.
