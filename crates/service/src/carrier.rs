@@ -72,6 +72,8 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], 
         }
     };
     let said = say(&mut talk.borrow_mut(), &Said::Answer(answer));
+    // Whoever hands it on goes first.
+    rustix::thread::sched_yield();
     // It is answered: what could not be tidied up is swept at the next start, and is nobody's answer.
     drop(service.tidy());
     drop(place.map(task::leave));

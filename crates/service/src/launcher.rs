@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Child;
+use std::time::{Duration, Instant};
 
 use model::{Service, Watch, Zygote, agents};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,13 +46,16 @@ pub struct Interpreter {
     state: Option<(Child, OwnedFd)>,
     /// One that ends is begun again, so often and no more: something is wrong with it.
     tries: u32,
+    begun: Instant,
 }
 
 const TRIES: u32 = 5;
+/// One that lived so long is no try.
+const LIVED: Duration = Duration::from_secs(60);
 
 impl Interpreter {
     pub fn new(name: &str, program: PathBuf, preload: Vec<String>) -> Interpreter {
-        Interpreter { name: name.to_owned(), program, preload, state: None, tries: TRIES }
+        Interpreter { name: name.to_owned(), program, preload, state: None, tries: TRIES, begun: Instant::now() }
     }
 
     /// A way to it, for one carrier.
@@ -63,6 +67,7 @@ impl Interpreter {
     fn begin(&mut self, warms: Warms) {
         while self.state.is_none() && self.tries > 0 {
             self.tries -= 1;
+            self.begun = Instant::now();
             let begun = descriptors::wire().and_then(|(ours, theirs)| Ok((warms(self, theirs).spawn()?, ours)));
             // Without it, what it would have made faster is as slow as ever.
             self.state = begun.ok();
@@ -76,6 +81,9 @@ impl Interpreter {
     /// After its end.
     fn begin_anew(&mut self, warms: Warms) {
         self.state = None;
+        if self.begun.elapsed() > LIVED {
+            self.tries = TRIES;
+        }
         self.begin(warms);
     }
 }

@@ -40,15 +40,16 @@ struct Pages {
     begun: AtomicBool,
 }
 
-/// Later the heap grows by no less than this at once.
-const STRIDE: usize = 128 << 10;
+/// So much is there at once when the heap grows, which is what it asks for unless it is for one large block, of which most is often not
+/// touched.
+const STRIDE: usize = 64 << 10;
 
 // SAFETY: what is handed out is a new private mapping of that size, what is given back is unmapped, and what is resized is resized
 // by the kernel.
 unsafe impl dlmalloc::Allocator for Pages {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
         let begun = self.begun.swap(true, Ordering::Relaxed);
-        let (size, populate) = if begun && size <= STRIDE { (STRIDE, libc::MAP_POPULATE) } else { (size, 0) };
+        let populate = if begun && size <= STRIDE { libc::MAP_POPULATE } else { 0 };
         let flags = libc::MAP_ANON | libc::MAP_PRIVATE | populate;
         // SAFETY: a new private mapping at an address of the kernel's choice touches no memory of ours.
         let mapped = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };

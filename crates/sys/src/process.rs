@@ -103,17 +103,13 @@ pub fn fork_into(_alone: Alone, namespaces: Namespaces, cgroup: Option<BorrowedF
     Ok(Forked::Parent { pid: pid as i32, handle })
 }
 
-/// Has a child that was just forked begin on another processor than ours, if we have several: some kernels let it wait for ours
-/// while others are idle. Afterwards it may run wherever we may.
-pub fn go_on_elsewhere(pid: i32) -> io::Result<()> {
-    match stay_elsewhere(pid)? {
-        Some(all) => Ok(rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(pid), &all)?),
-        None => Ok(()),
-    }
-}
+/// Where a process may run.
+pub type Processors = rustix::thread::CpuSet;
 
-/// The same for one that never runs where we do. Where we may run, if there is another place.
-pub(crate) fn stay_elsewhere(pid: i32) -> io::Result<Option<rustix::thread::CpuSet>> {
+/// Has a child that was just forked run on other processors than ours, if we have several. Some kernels let it wait for ours while others
+/// are idle, and take whoever is told something over a socket to the processor of who told it, where it waits until that one waits.
+/// Where we may run, if there is another place: `run_anywhere` lets it.
+pub fn stay_elsewhere(pid: i32) -> io::Result<Option<Processors>> {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
     let all = sched_getaffinity(None)?;
     let here = sched_getcpu();
@@ -124,6 +120,11 @@ pub(crate) fn stay_elsewhere(pid: i32) -> io::Result<Option<rustix::thread::CpuS
     others.unset(here);
     sched_setaffinity(rustix::process::Pid::from_raw(pid), &others)?;
     Ok(Some(all))
+}
+
+/// Has a child run wherever it may.
+pub fn run_anywhere(pid: i32, all: &Processors) -> io::Result<()> {
+    Ok(rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(pid), all)?)
 }
 
 /// Lets whoever runs go on when we are woken, rather than to take their processor; or not any more. What we fork begins with the same.

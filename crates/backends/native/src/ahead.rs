@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use guest::wire;
-use sys::process::{self, Alone, Forked};
+use sys::process::{self, Alone, Forked, Processors};
 use sys::{identity, signals};
 
 use crate::groups::Placement;
@@ -24,11 +24,13 @@ pub struct Begun {
     pub pid: i32,
     /// Nothing, once it is somebody else's to end.
     ends: Option<(OwnedFd, OwnedFd)>,
+    /// Where it may run once its walls stand, if it is kept apart from us until then: what we do for it, we do at the same time.
+    pub apart: Option<Processors>,
 }
 
 impl Begun {
     pub fn new(pid: i32, handle: OwnedFd, wire: OwnedFd) -> Begun {
-        Begun { pid, ends: Some((handle, wire)) }
+        Begun { pid, ends: Some((handle, wire)), apart: None }
     }
 
     pub fn wire(&self) -> Option<BorrowedFd<'_>> {
@@ -77,8 +79,8 @@ impl Ahead {
         let restored = signals::restore(&mask);
         let Ok(Forked::Parent { pid, handle }) = forked else { return None };
         // From here on, whoever drops this ends it.
-        let first = Begun::new(pid, handle, ours);
-        restored.and_then(|()| process::go_on_elsewhere(pid)).ok()?;
+        let mut first = Begun::new(pid, handle, ours);
+        first.apart = restored.and_then(|()| process::stay_elsewhere(pid)).ok()?;
         if let Some((user, group)) = ground.maps {
             identity::map_other(pid, user, group).ok()?;
             wire::release(first.wire()?).ok()?;

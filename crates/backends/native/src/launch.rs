@@ -190,7 +190,7 @@ pub fn launch(
         Some(first) => Ok(first),
         None => fork(&orders, namespaces, (&pumps, &input), group.as_ref(), alone),
     };
-    let pid = first.as_ref().map_or(0, |first| first.pid);
+    let (pid, apart) = first.as_ref().map_or((0, None), |first| (first.pid, first.apart));
     let (handle, wire) = match first.map(Begun::hand_over) {
         Ok(Some(ends)) => ends,
         Ok(None) => {
@@ -261,6 +261,13 @@ pub fn launch(
     });
     raised.clock.lap("parent: measure what may grow, while the child builds its root");
     let armed = armed.and_then(|()| await_walls(&mut raised, &orders));
+    // What it starts may run wherever it was asked for.
+    let armed = armed.and_then(|doors| {
+        let freed = apart.map_or(Ok(()), |all| process::run_anywhere(pid, &all));
+        freed.map(|()| doors).map_err(|error| {
+            of(Wall::Processes, format!("cannot let its first process run on every processor: {error}"))
+        })
+    });
     // Before the proof, in which the child waits for a word of ours: so nothing of the payload runs before somebody has them.
     let armed = armed.and_then(|doors| hand_out(&mut raised, doors));
     // Not the only end that hangs up if the child is gone: it must be no other's.

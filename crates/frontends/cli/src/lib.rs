@@ -66,11 +66,21 @@ pub mod hostile {
 /// Could not be set up, or wrong usage.
 const NOT_SET_UP: u8 = 125;
 
+/// What is begun ahead is of no use to those. Only a guess: the words are read properly later.
+fn names_another_backend(words: &[OsString]) -> bool {
+    let ours = words.iter().take_while(|word| *word != "--");
+    let mut named = ours.zip(words.iter().skip(1)).filter_map(|(word, next)| match word.to_str()? {
+        "--backend" => next.to_str(),
+        word => word.strip_prefix("--backend="),
+    });
+    named.any(|name| !matches!(name, "native" | "auto"))
+}
+
 /// Does what the words say and returns the exit code.
 pub fn answer(words: impl IntoIterator<Item = OsString>, service: &dyn Service, version: &'static str) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
     // Most calls are this one, and begin a sandbox that somebody waits for: some of it takes as long as to read what is wanted.
-    if words.get(1).is_some_and(|word| word == "run") {
+    if words.get(1).is_some_and(|word| word == "run") && !names_another_backend(&words) {
         service.expect();
     }
     if let Some(matches) = arguments::of_run(version, &words)
@@ -154,5 +164,20 @@ fn completions(matches: &clap::ArgMatches, version: &'static str) -> u8 {
     match std::io::stdout().write_all(&script) {
         Ok(()) => 0,
         Err(_) => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_backend_is_seen_before_the_command() {
+        let named = |words: &[&str]| names_another_backend(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert!(named(&["belljar", "run", "--backend", "gvisor", "--", "true"]));
+        assert!(named(&["belljar", "run", "--backend=wasm", "a.wasm"]));
+        assert!(!named(&["belljar", "run", "--backend", "native", "--", "true"]));
+        assert!(!named(&["belljar", "run", "--", "x", "--backend", "gvisor"]));
+        assert!(!named(&["belljar", "run", "true"]) && !named(&["belljar", "run", "--backend"]));
     }
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use service::{Answer, Job, Lost, Said, Streams, Task};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -65,10 +67,25 @@ struct Told {
     bytes: usize,
     last: u64,
     notices: Vec<String>,
-    end: Option<std::result::Result<Value, Problem>>,
+    /// As text: whoever asks is told it as it is.
+    end: Option<std::result::Result<Box<RawValue>, Problem>>,
     listeners: usize,
     /// It was told to end before it did.
     cancelled: bool,
+}
+
+/// A run as it is at one moment.
+#[derive(Serialize)]
+pub struct Shown {
+    id: String,
+    status: &'static str,
+    created: u64,
+    cancelled: bool,
+    notices: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<Problem>,
 }
 
 #[derive(Clone, Debug)]
@@ -194,22 +211,26 @@ impl Run {
     }
 
     /// The run as it is now.
-    pub fn shown(&self) -> Value {
+    pub fn shown(&self) -> Shown {
         let told = self.lock();
-        let mut shown = json!({"id": self.id, "status": "running", "created": self.began, "cancelled": told.cancelled, "notices": told.notices});
-        match &told.end {
-            None => {}
-            Some(Ok(result)) => (shown["status"], shown["result"]) = ("done".into(), result.clone()),
-            Some(Err(problem)) => {
-                (shown["status"], shown["problem"]) =
-                    ("failed".into(), serde_json::to_value(problem).unwrap_or_default());
-            }
+        let (status, result, problem) = match told.end.clone() {
+            None => ("running", None, None),
+            Some(Ok(result)) => ("done", Some(result), None),
+            Some(Err(problem)) => ("failed", None, Some(problem)),
+        };
+        Shown {
+            id: self.id.clone(),
+            status,
+            created: self.began,
+            cancelled: told.cancelled,
+            notices: told.notices.clone(),
+            result,
+            problem,
         }
-        shown
     }
 
     /// Waits for its end.
-    pub async fn end(&self) -> Result<Value> {
+    pub async fn end(&self) -> Result<Shown> {
         let mut news = self.news.subscribe();
         loop {
             let end = self.lock().end.as_ref().map(|end| end.as_ref().err().cloned());
@@ -283,7 +304,11 @@ impl Run {
     }
 
     fn says(&self, kind: &'static str, data: &Value) {
-        let data = Bytes::from(data.to_string());
+        self.says_as_text(kind, data.to_string());
+    }
+
+    fn says_as_text(&self, kind: &'static str, data: String) {
+        let data = Bytes::from(data);
         {
             let mut told = self.lock();
             told.last += 1;
@@ -299,8 +324,9 @@ impl Run {
     }
 
     fn ended(&self, end: std::result::Result<Value, Problem>) {
+        let end = end.and_then(|result| to_raw_value(&result).map_err(|error| Lost::Io(error.into()).into()));
         match &end {
-            Ok(result) => self.says("result", result),
+            Ok(result) => self.says_as_text("result", result.get().to_owned()),
             Err(problem) => self.says("problem", &serde_json::to_value(problem).unwrap_or_default()),
         }
         self.lock().end = Some(end);

@@ -17,6 +17,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("what_runs_where_something_stood_ready_is_told_from_nothing_else", the_same),
     ("who_finds_nothing_ready_gets_the_next_that_is_made", many),
     ("nothing_of_a_run_is_there_for_the_next", apart),
+    ("a_copy_shares_no_memory_that_can_be_written_to", own_memory),
     ("what_stands_ready_is_of_no_use_when_the_walls_are_others_by_now", other_walls),
     ("a_copy_can_not_change_the_program_that_it_is_a_copy_of", own_program),
     ("what_stands_ready_goes_with_its_server", gone),
@@ -140,6 +141,18 @@ fn many(who: Who) -> Result<(), String> {
     // The first of all is the only one for which nobody could know.
     holds(metrics.contains("warm_total{ready=\"no\"} 1\n"), &metrics)?;
     holds(!metrics.contains("warm_total{ready=\"soon\"} 0\n"), &metrics)
+}
+
+/// What is mapped so that others see what is written to it: the interpreter that it is a copy of, and all other copies.
+fn own_memory(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    let looks = "print([line for line in open('/proc/self/maps') if line.split()[1][1::2] == 'ws'])";
+    // That this shows it where there is some.
+    let shares = "import mmap\nshared = mmap.mmap(-1, 8)\n";
+    let result = ask_ready(&server, &format!("{shares}{looks}"), &json!({}))?;
+    holds(result["stdout"]["text"].as_str().is_some_and(|text| text.contains("rw-s")), &result)?;
+    let result = ask_ready(&server, looks, &json!({}))?;
+    holds(result["stdout"]["text"] == "[]\n", &result)
 }
 
 fn apart(who: Who) -> Result<(), String> {

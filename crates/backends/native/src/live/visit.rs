@@ -51,6 +51,8 @@ pub struct Visit {
     overrun: Option<Overrun>,
     refused: Refused,
     end: Option<End>,
+    /// Room for what its host says.
+    words: Vec<u8>,
 }
 
 /// What happened in the sandbox meanwhile.
@@ -140,6 +142,7 @@ pub fn begin(
         overrun: None,
         refused: Refused::default(),
         end: None,
+        words: vec![0; LONGEST],
     })
 }
 
@@ -339,8 +342,14 @@ impl Visit {
     }
 
     fn hear(&mut self) -> io::Result<()> {
-        let mut words = vec![0; LONGEST];
-        let (length, along) = match descriptors::receive(self.host.as_fd(), &mut words) {
+        let mut words = std::mem::take(&mut self.words);
+        let heard = self.hear_into(&mut words);
+        self.words = words;
+        heard
+    }
+
+    fn hear_into(&mut self, words: &mut [u8]) -> io::Result<()> {
+        let (length, along) = match descriptors::receive(self.host.as_fd(), words) {
             Ok((0, _)) | Err(_) => {
                 self.end = Some(End::Gone);
                 return Ok(());

@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use sys::paths::read_short;
+
 use super::records;
 
 /// From linux/magic.h.
@@ -57,7 +59,7 @@ impl Tree {
     /// Whether there is nobody but the first. Its children are asked for at once, under the kernel's lock: whoever lost their parent is
     /// one of them, so that no chain of short lives passes by. Without an answer it is not.
     pub fn is_alone(&self) -> bool {
-        let children = std::fs::read(format!("/proc/{0}/task/{0}/children", self.first));
+        let children = read_short(Path::new(&format!("/proc/{0}/task/{0}/children", self.first)));
         self.guest.is_none() && children.is_ok_and(|children| children.trim_ascii().is_empty())
     }
 
@@ -82,7 +84,7 @@ impl Tree {
         let (mut read, mut written) = (0u64, 0u64);
         for process in processes.iter().take_while(|_| started.elapsed() < budget) {
             // With those of the threads that ended, and of the children that were waited for.
-            let record = std::fs::read(process.join("io")).unwrap_or_default();
+            let record = read_short(&process.join("io")).unwrap_or_default();
             read = read.saturating_add(records::count(&record, "rchar:"));
             written = written.saturating_add(records::count(&record, "wchar:"));
         }
@@ -97,7 +99,7 @@ impl Tree {
         let mut own = HashMap::with_capacity(processes.len());
         let mut with_children = 0u64;
         for process in processes {
-            let Some(stat) = std::fs::read(process.join("stat")).ok().and_then(|record| records::stat(&record)) else {
+            let Some(stat) = read_short(&process.join("stat")).ok().and_then(|record| records::stat(&record)) else {
                 continue;
             };
             with_children = with_children.saturating_add(stat.ticks).saturating_add(stat.of_children);
@@ -124,7 +126,7 @@ impl Tree {
             let folder = PathBuf::from(format!("/proc/{pid}"));
             let Ok(threads) = std::fs::read_dir(folder.join("task")) else { continue };
             for thread in threads.flatten() {
-                let children = std::fs::read(thread.path().join("children")).unwrap_or_default();
+                let children = read_short(&thread.path().join("children")).unwrap_or_default();
                 waiting.extend(records::children(&children));
             }
             found.push(folder);
@@ -171,7 +173,7 @@ fn resident(process: &Path) -> u64 {
     let threads = std::fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     threads
         .map(|thread| {
-            let status = std::fs::read(thread.path().join("status")).unwrap_or_default();
+            let status = read_short(&thread.path().join("status")).unwrap_or_default();
             records::kilobytes(&status, "RssAnon:").saturating_add(records::kilobytes(&status, "RssShmem:"))
         })
         .find(|bytes| *bytes > 0)
@@ -180,12 +182,12 @@ fn resident(process: &Path) -> u64 {
 
 /// Its fair share: what it shares with others is counted in parts.
 fn share(process: &Path) -> Option<u64> {
-    let rollup = std::fs::read(process.join("smaps_rollup")).ok()?;
+    let rollup = read_short(&process.join("smaps_rollup")).ok()?;
     Some(records::kilobytes(&rollup, "Pss_Anon:").saturating_add(records::kilobytes(&rollup, "Pss_Shmem:")))
 }
 
 fn began(process: i32) -> Option<u64> {
-    let record = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+    let record = read_short(Path::new(&format!("/proc/{process}/stat"))).ok()?;
     records::stat(&record).map(|stat| stat.started)
 }
 

@@ -46,6 +46,8 @@ pub fn zygote(program: &Path, preload: &[String], door: OwnedFd) -> Command {
     for name in ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"] {
         command.env(name, "1");
     }
+    // A copy comes out of a process that has none of what the kernel and the C library keep together for a thread; the library would not know.
+    command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
     command.env("BELLJAR_PRCTL", Sysno::prctl.id().to_string());
     command.stdin(door).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     command

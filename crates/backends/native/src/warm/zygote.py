@@ -2,7 +2,8 @@
 # a sandbox that stands already, takes the same walls upon itself, and only then is told what to run.
 #
 # Its host does not believe it that the walls are up: it looks at what the kernel says of the copy before it hands over any code.
-import atexit, base64, ctypes, fcntl, gc, json, os, random, resource, select, signal, socket, struct, sys, time, types
+# `random` is not used here: loaded, it seeds itself anew in each copy.
+import _signal, atexit, base64, ctypes, fcntl, gc, json, os, random, resource, select, signal, socket, struct, sys, time, types
 
 PRELOADED = sys.argv[1:]
 NEW_USER, NEW_PROCESSES, NEW_MOUNTS = 0x10000000, 0x20000000, 0x00020000
@@ -17,6 +18,13 @@ INVALID, NO_SUCH_CALL, REFUSED_BY_PARENT = 22, 38, 133
 # Records as the first process of a sandbox sends them.
 USED, FAILED, ENDED, PROVEN = 1, 2, 5, 6
 LARGEST = 1 << 20
+
+# Made once: types that every copy makes for itself cost it a tenth of a millisecond each.
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+
+NO_CAPABILITIES = (ctypes.byref((ctypes.c_uint32 * 2)(0x20080522, 0)), ctypes.byref((ctypes.c_uint32 * 6)()))
 
 kernel = ctypes.CDLL(None, use_errno=True).syscall
 kernel.restype = ctypes.c_long
@@ -33,10 +41,9 @@ def record(kind, small, large):
     return struct.pack("<IIQ", kind, small, large)
 
 
-def take_walls(order, offered, entrances, told):
+def enter(order, offered):
+    """Into the sandbox's namespaces; of these, that of processes holds for whoever is forked next."""
     calls = order["calls"]
-    for entrance in entrances:
-        os.write(entrance, b"0")
     # The one that owns mounts, processes and network: to whoever made it, it gives power over those, and over nothing else.
     owner = fcntl.ioctl(offered["user"], PARENT_NAMESPACE)
     call(calls["setns"], owner, NEW_USER)
@@ -46,10 +53,13 @@ def take_walls(order, offered, entrances, told):
         os.setgroups([])
         os.setresgid(0, 0, 0)
         os.setresuid(0, 0, 0)
-    child = os.fork()
-    if child:
-        os.write(told, struct.pack("<I", child))
-        os._exit(0)
+
+
+def take_walls(order, offered, entrances):
+    # Groups first, and not before there is a copy: whoever lacks memory in there is ended with all who share theirs.
+    for entrance in entrances:
+        os.write(entrance, b"0")
+    calls = order["calls"]
     os.setsid()
     call(calls["setns"], offered["user"], NEW_USER)
     try:
@@ -67,7 +77,7 @@ def take_walls(order, offered, entrances, told):
                 raise
             break
     call(calls["prctl"], AMBIENT, 4, 0, 0, 0)
-    call(calls["capset"], ctypes.byref((ctypes.c_uint32 * 2)(0x20080522, 0)), ctypes.byref((ctypes.c_uint32 * 6)()))
+    call(calls["capset"], *NO_CAPABILITIES)
     call(calls["prctl"], NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     for which, value in order["limits"]:
         highest = resource.getrlimit(which)[1]
@@ -83,12 +93,7 @@ def take_walls(order, offered, entrances, told):
 
 def take_filter(order, control):
     program = base64.b64decode(order["filter"])
-    instructions = ctypes.create_string_buffer(program, len(program))
-
-    class Program(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-
-    header = Program(len(program) // 8, ctypes.addressof(instructions))
+    header = Program(len(program) // 8, program)
     # With a listener, which is our host's.
     listener = call(order["calls"]["seccomp"], 1, 1 << 3, ctypes.byref(header))
     socket.send_fds(control, [b"armed"], [listener])
@@ -101,17 +106,45 @@ def take_filter(order, control):
     os._exit(125)
 
 
-def come_in(order, descriptors, told):
-    """In a copy of the zygote. Does not return."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def copy_into(order, descriptors):
+    """In a process that ends after this: leaves a copy of the zygote in the sandbox; which one it is, or 0."""
     report, _, control, *rest = descriptors
-    names = order["offered"]
-    offered, entrances = dict(zip(names, rest)), rest[len(names):]
-    take_walls(order, offered, entrances, told)
+    try:
+        order = json.loads(order)
+        names = order["offered"]
+        offered, entrances = dict(zip(names, rest)), rest[len(names):]
+        enter(order, offered)
+        copy = os.fork()
+        if copy == 0:
+            try:
+                come_in(order, report, control, offered, entrances)
+            except BaseException as error:
+                fail(report, error)
+            finally:
+                os._exit(125)
+        return copy
+    except BaseException as error:
+        fail(report, error)
+        return 0
+
+
+def fail(report, error):
+    failed = error.errno if isinstance(error, OSError) and error.errno else 5
+    try:
+        os.write(report, record(FAILED, 255, failed))
+    except OSError:
+        # Whoever was to hear it is gone.
+        pass
+
+
+def come_in(order, report, control, offered, entrances):
+    """In the copy. Does not return."""
+    # By what is below `signal`, which makes names of all numbers.
+    _signal.set_wakeup_fd(-1)
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    for number in (_signal.SIGCHLD, _signal.SIGTERM, _signal.SIGHUP):
+        _signal.signal(number, _signal.SIG_DFL)
+    take_walls(order, offered, entrances)
     # From here on nothing but input, output and the way to our host.
     low, high = sorted((report, control))
     for first, last in ((3, low), (low + 1, high), (high + 1, 1 << 16)):
@@ -119,6 +152,8 @@ def come_in(order, descriptors, told):
     control = socket.socket(fileno=control)
     take_filter(order, control)
     rehearse()
+    # What was there before the run is not looked through at its end.
+    gc.freeze()
     os.write(report, record(PROVEN, 1, 0))
     os.close(report)
     told, streams, _, _ = socket.recv_fds(control, LARGEST, 3)
@@ -131,12 +166,17 @@ def come_in(order, descriptors, told):
     run(json.loads(told))
 
 
+# As large as one is.
+ENVIRONMENT = json.dumps({"environment": [["REHEARSED_%d" % number, "/of/some/length" * 4] for number in range(16)], "arguments": ["a", "b"]})
+
+
 def rehearse():
     """What every run does, with lines of our own: the pages that it writes to are this process's own when there is a run."""
-    os.environ["LC_CTYPE"] = json.loads('{"environment": [["LC_CTYPE", "C.UTF-8"]]}')["environment"][0][1]
+    for name, value in json.loads(ENVIRONMENT)["environment"]:
+        os.environ[name] = value
+        del os.environ[name]
     sys.path.insert(0, os.path.dirname(os.path.realpath(os.path.abspath("/usr/a.py"))))
     del sys.path[0]
-    random.seed()
     main = types.ModuleType("__main__")
     main.__builtins__ = __builtins__
     with open(os.devnull, "rb") as file:
@@ -151,7 +191,6 @@ def rehearse():
 
 def run(order):
     """What whoever sent the order wants to be run, as the interpreter itself would. Does not return."""
-    os.environ.clear()
     for name, value in order["environment"]:
         os.environ[name] = value
     # As an interpreter that begins without any language does.
@@ -164,8 +203,7 @@ def run(order):
     script = os.path.abspath(arguments[1])
     sys.argv, sys.orig_argv = arguments[1:], arguments
     sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
-    # A copy has the same numbers ahead as all others.
-    random.seed()
+    # A copy has the same numbers ahead as all others. Those of `random` are new with each fork, by its own doing.
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
     main = types.ModuleType("__main__")
@@ -225,8 +263,95 @@ def end(main, code):
     os._exit(code)
 
 
+class Halfway:
+    """A process to go into namespaces from, and to end: nobody comes back out of them. It works in our own memory while we stand
+    still, like that of a `vfork`: to fork it would copy all of us twice for each copy, and a third of their cost is that."""
+
+    SHARED, WAITS, ALL_KINDS = 0x100, 0x4000, 0x40000000
+    ASIDE = 256 << 10
+
+    def __init__(self):
+        self.work, self.result = None, 0
+        self.shares = self.can_share()
+
+    def can_share(self):
+        try:
+            # Beside our own frames: an interpreter may measure how deep it is by where it is.
+            with open("/proc/self/maps") as maps:
+                stack = next(line for line in maps if line.endswith("[stack]\n"))
+            self.frames = (int(stack.split("-")[0], 16) - self.ASIDE) & ~63
+            self.clone = ctypes.PyDLL(None, use_errno=True).clone
+            self.begin = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self.do)
+            self.clone.argtypes = (type(self.begin), ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+        except (AttributeError, MemoryError, OSError, StopIteration, ValueError):
+            return False
+        # Tried by somebody who may fall over it.
+        self.shares = True
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)
+            try:
+                good = all(self.go(lambda: self.forks(number)) == number for number in range(1, 4))
+                os._exit(0 if good else 1)
+            finally:
+                os._exit(1)
+        return os.waitpid(child, 0)[1] == 0
+
+    def forks(self, number):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        return number
+
+    def do(self, _):
+        # No error comes back this way: whoever tells of one that nobody catches would do it there, in our memory.
+        try:
+            self.result = self.work()
+        except BaseException:
+            self.result = 0
+        return 0
+
+    def go(self, work):
+        """What `work` comes to, which is a number and no error, done in a process that is gone after it; 0 if there was none."""
+        self.work, self.result = work, 0
+        if self.shares:
+            child = self.clone(self.begin, self.frames, self.SHARED | self.WAITS, None)
+            if child < 0:
+                raise OSError(ctypes.get_errno(), "no process can be made")
+        else:
+            child = self.forked()
+        if os.waitpid(child, self.ALL_KINDS)[1] and self.shares:
+            # Ended in the midst of our own memory: nobody knows what that is like now. Whoever began us begins another.
+            os._exit(1)
+        self.work = None
+        return self.result
+
+    def forked(self):
+        # Told over a pipe: memory that is one for whoever is forked would be one with what a copy runs.
+        tells, told = os.pipe2(os.O_CLOEXEC)
+        try:
+            child = os.fork()
+            if child == 0:
+                try:
+                    self.do(None)
+                    os.write(told, struct.pack("<q", self.result))
+                finally:
+                    os._exit(0)
+            os.close(told)
+            told = None
+            number = os.read(tells, 8)
+            self.result = struct.unpack("<q", number)[0] if len(number) == 8 else 0
+            return child
+        finally:
+            for end in (tells, told):
+                if end is not None:
+                    os.close(end)
+
+
 class Zygote:
     def __init__(self):
+        self.halfway = Halfway()
         # It came as our input; what is copied has none.
         self.door = socket.socket(fileno=os.dup(0))
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -235,9 +360,6 @@ class Zygote:
         # Copies that run, by their number: where their end is told, and where they are told of signals.
         self.alive = {}
         self.tells = {}
-        # Copies on their way in, by the number of the half of them that stays outside; and ends that came before their beginning.
-        self.coming = {}
-        self.early = {}
         self.poll = select.poll()
         self.poll.register(self.door, select.POLLIN)
         self.woken, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -252,12 +374,12 @@ class Zygote:
             if self.woken in ready:
                 os.read(self.woken, 4096)
                 self.reap()
-            for descriptor in ready:
-                if descriptor == self.door.fileno():
-                    self.take_order()
-                # Not one that was closed this very moment.
-                elif descriptor in self.tells:
-                    self.pass_signal_on(descriptor)
+            # Not one that was closed this very moment.
+            for descriptor in self.tells.keys() & set(ready):
+                self.pass_signal_on(descriptor)
+            # Last: what comes with an order may have the number of what was closed.
+            if self.door.fileno() in ready:
+                self.take_order()
 
     def take_order(self):
         order, descriptors, flags, _ = socket.recv_fds(self.door, LARGEST, 64, socket.MSG_CMSG_CLOEXEC)
@@ -268,41 +390,26 @@ class Zygote:
             for descriptor in descriptors:
                 os.close(descriptor)
             return
-        tells, told = os.pipe2(os.O_CLOEXEC)
-        copy = os.fork()
-        if copy == 0:
-            try:
-                come_in(json.loads(order), descriptors, told)
-            except BaseException as error:
-                failed = error.errno if isinstance(error, OSError) and error.errno else 5
-                os.write(descriptors[0], record(FAILED, 255, failed))
-            finally:
-                os._exit(125)
-        os.close(told)
         report, tell, *others = descriptors
-        for descriptor in others:
+        try:
+            inside = self.halfway.go(lambda: copy_into(order, descriptors))
+        except OSError as error:
+            fail(report, error)
+            inside = 0
+        for descriptor in others if inside else descriptors:
             os.close(descriptor)
-        # Not waited for: it takes milliseconds, and others may end meanwhile.
-        self.coming[copy] = (tells, report, tell)
-
-    def is_inside(self, tells, report, tell):
-        """The half that stays outside has ended, and has told the number of the other before."""
-        inside = os.read(tells, 4)
-        os.close(tells)
-        if len(inside) != 4:
-            os.close(report)
-            os.close(tell)
-            return
-        inside = struct.unpack("<I", inside)[0]
-        self.alive[inside] = (report, tell)
-        self.tells[tell] = inside
-        self.poll.register(tell, select.POLLIN)
-        if inside in self.early:
-            self.ended(inside, *self.early.pop(inside))
+        if inside:
+            self.alive[inside] = (report, tell)
+            self.tells[tell] = inside
+            os.set_blocking(tell, False)
+            self.poll.register(tell, select.POLLIN)
 
     def pass_signal_on(self, tell):
         inside = self.tells.get(tell)
-        numbers = os.read(tell, 64)
+        try:
+            numbers = os.read(tell, 64)
+        except BlockingIOError:
+            return
         if not numbers:
             self.poll.unregister(tell)
         for number in numbers:
@@ -319,12 +426,8 @@ class Zygote:
                 return
             if not ended:
                 return
-            if ended in self.coming:
-                self.is_inside(*self.coming.pop(ended))
-            elif ended in self.alive:
+            if ended in self.alive:
                 self.ended(ended, status, used)
-            else:
-                self.early[ended] = (status, used)
 
     def ended(self, inside, status, used):
         report, tell = self.alive.pop(inside)
@@ -356,6 +459,8 @@ def begin():
         except Exception:
             # Whoever wants it will be told by their own import.
             pass
+    # No copy has anything of it: neither do those that are forked from here.
+    os.environ.clear()
     zygote = Zygote()
     # Often enough that the interpreter has made what it runs often faster, and has no more to change about it.
     for _ in range(32):

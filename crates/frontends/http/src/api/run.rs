@@ -140,11 +140,11 @@ pub async fn show(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Named(id): Named<String>,
-) -> Result<Json<Value>> {
+) -> Result<Response> {
     caller.needs(Scope::Read)?;
     match app.runs.find(&caller.tenant, &id) {
-        Ok(run) => Ok(Json(run.shown())),
-        Err(_) => Ok(Json(ask(&app, &caller, Task::Recorded { run: id }).await?)),
+        Ok(run) => Ok(Json(run.shown()).into_response()),
+        Err(_) => Ok(Json(ask(&app, &caller, Task::Recorded { run: id }).await?).into_response()),
     }
 }
 
