@@ -265,7 +265,6 @@ struct State<'a> {
     own: Option<OwnedFd>,
     root: Option<OwnedFd>,
     /// On its way out.
-    old_root: Option<mounts::Detaching>,
     listener: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
     user_terminal: Option<OwnedFd>,
@@ -293,7 +292,6 @@ impl<'a> State<'a> {
             alone,
             own: None,
             root: None,
-            old_root: None,
             listener: None,
             terminal: None,
             user_terminal: None,
@@ -414,13 +412,12 @@ impl<'a> State<'a> {
             Step::ChangeRoot => {
                 let host_proc = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 self.own = Some(rustix::fs::open(c"/proc/self", host_proc, Mode::empty())?);
-                self.old_root = Some(mounts::change_root_to_here(crate::step::ASIDE, self.alone)?);
+                mounts::change_root_to_here()?;
                 self.root = None;
                 for tree in std::mem::take(&mut self.received) {
                     self.keep(tree);
                 }
             }
-            Step::AwaitDetached => self.old_root.take().ok_or(io::ErrorKind::NotFound)?.join()?,
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
             Step::BeginNetwork if self.unhurried => network::make_own()?,
             Step::BeginNetwork => {

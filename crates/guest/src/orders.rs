@@ -149,7 +149,6 @@ mod tests {
             Step::Terminals { path: text("dev/pts") },
             Step::SealRoot,
             Step::ChangeRoot,
-            Step::AwaitDetached,
             Step::Hostname(text("belljar")),
             Step::BeginNetwork,
             Step::JoinNetwork,

@@ -12,9 +12,6 @@ use sys::identity::Mapping;
 use sys::limits::Limit;
 use sys::mounts::{self, Attributes};
 
-/// A folder that every new root has. The old root lies there until it is detached.
-pub const ASIDE: &std::ffi::CStr = c".belljar";
-
 /// Paths of targets are relative to the new root; paths of sources are the host's, absolute and free of links.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Step {
@@ -97,10 +94,7 @@ pub enum Step {
         path: CString,
     },
     SealRoot,
-    /// Puts the old one into `ASIDE`, and begins to detach it.
     ChangeRoot,
-    /// Wait until the old root is detached.
-    AwaitDetached,
     Hostname(CString),
     /// Have a network namespace made meanwhile, with a loopback of its own.
     BeginNetwork,
@@ -248,8 +242,7 @@ impl fmt::Display for Step {
             }
             Step::Terminals { path } => write!(out, "pts      {}", inside(path)),
             Step::SealRoot => write!(out, "seal     the root read-only"),
-            Step::ChangeRoot => write!(out, "pivot    to the new root, begin to detach the old one"),
-            Step::AwaitDetached => write!(out, "await    the old root's end"),
+            Step::ChangeRoot => write!(out, "pivot    to the new root, detach the old one"),
             Step::Hostname(name) => write!(out, "hostname {}", name.to_string_lossy()),
             Step::BeginNetwork => write!(out, "network  begin a namespace with a loopback and nothing else"),
             Step::JoinNetwork => write!(out, "network  join it"),

@@ -10,7 +10,6 @@ mod assistant;
 pub mod capabilities;
 pub mod carried;
 pub mod clock;
-pub mod closing;
 pub mod confined;
 pub mod descriptors;
 pub mod dialer;

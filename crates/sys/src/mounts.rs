@@ -11,9 +11,7 @@ use rustix::mount::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::assistant::Assistant;
 use crate::checked;
-use crate::process::Alone;
 
 /// What may be done through a mount. Set-user-id bits never work below one of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,29 +194,13 @@ pub fn have_changed(watched: BorrowedFd<'_>) -> bool {
     !matches!(poll(&mut one, Some(&now)), Ok(0))
 }
 
-/// The old root on its way out.
-pub struct Detaching(Assistant);
-
-/// Makes the current folder, which must be the root of a mount, the root, and begins to detach the old one, which is put `aside`
-/// meanwhile: in a folder of the new one that nobody needs before it is gone. The kernel takes mounts away when no processor of the
-/// host looks at them any more, after a quarter of a millisecond; an assistant waits for that.
-///
-/// Not on top of the new one: as long as that lasts, the kernel takes us for somebody who changed only their own root, and
-/// gives them no user namespace.
-pub fn change_root_to_here(aside: &'static CStr, alone: Alone) -> io::Result<Detaching> {
+/// Makes the current folder, which must be the root of a mount, the root, and detaches the old one, which lies on top of it until
+/// then.
+pub fn change_root_to_here() -> io::Result<()> {
     use rustix::mount::{UnmountFlags, unmount};
-    rustix::process::pivot_root(c".", aside)?;
-    rustix::process::chdir(c"/")?;
-    // From the root, which is where the assistant is, too.
-    let detach = |aside: &'static &'static CStr| unmount(*aside, UnmountFlags::DETACH).map(|()| 0);
-    Assistant::begin(alone, Box::leak(Box::new(aside)), detach).map(Detaching)
-}
-
-impl Detaching {
-    /// Waits until it is gone.
-    pub fn join(self) -> io::Result<()> {
-        self.0.join().map(drop)
-    }
+    rustix::process::pivot_root(c".", c".")?;
+    unmount(c".", UnmountFlags::DETACH)?;
+    Ok(rustix::process::chdir(c"/")?)
 }
 
 #[cfg(test)]

@@ -631,8 +631,7 @@ fn step_failed(step: Option<&Step>, errno: i32) -> SetupFailure {
         | Step::Proc { .. }
         | Step::Terminals { .. }
         | Step::SealRoot
-        | Step::ChangeRoot
-        | Step::AwaitDetached => Wall::Files,
+        | Step::ChangeRoot => Wall::Files,
         Step::Hostname(_) => Wall::Hostname,
         Step::BeginNetwork | Step::JoinNetwork | Step::OpenDoors { .. } | Step::AwaitHanded => Wall::Network,
         Step::Offer => Wall::Processes,

@@ -1,15 +1,11 @@
 //! What is left of a sandbox when nobody is in it any more: its mounts. To take them apart takes the kernel as long as to start a
-//! program, because it waits until no processor looks at them; so an assistant has them taken apart while what came of the run is
-//! written down, or, where somebody waits for an answer, they are left until that was given.
+//! program; so where somebody waits for an answer, they are left until that was given.
 //!
 //! Of this process: who holds none of it when it ends has left nothing, since the kernel closes its descriptors.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
-
-use sys::closing::{self, Closing};
-use sys::process::Alone;
 
 thread_local! {
     // Never dropped: to have that done at the end of a thread takes the C library longer than all of this.
@@ -19,11 +15,10 @@ thread_local! {
 struct Leavings {
     put_off: bool,
     mounts: Vec<OwnedFd>,
-    closing: Vec<Closing>,
 }
 
 impl Leavings {
-    const NONE: Leavings = Leavings { put_off: false, mounts: Vec::new(), closing: Vec::new() };
+    const NONE: Leavings = Leavings { put_off: false, mounts: Vec::new() };
 }
 
 /// From here on they are left until `tidy`.
@@ -32,27 +27,16 @@ pub fn put_off() {
 }
 
 /// Has these mounts taken apart, now or later.
-pub fn leave(mounts: OwnedFd, alone: Alone) {
+pub fn leave(mounts: OwnedFd) {
     LEFT.with_borrow_mut(|left| {
         if left.put_off {
             left.mounts.push(mounts);
-            return;
         }
-        // Where nobody can do it beside us, it was closed in the attempt.
-        left.closing.extend(closing::begin(alone, mounts));
     });
 }
 
 /// They are gone after this.
 pub fn tidy() {
     // Not while it is borrowed: closing takes long.
-    let (mounts, closing) =
-        LEFT.with_borrow_mut(|left| (std::mem::take(&mut left.mounts), std::mem::take(&mut left.closing)));
-    drop(mounts);
-    for closing in closing {
-        // One that was killed leaves its descriptor to our own end.
-        match closing.join() {
-            Ok(()) | Err(_) => {}
-        }
-    }
+    drop(LEFT.with_borrow_mut(|left| std::mem::take(&mut left.mounts)));
 }

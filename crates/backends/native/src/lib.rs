@@ -70,13 +70,6 @@ pub struct Native {
     ahead: RefCell<Option<Ahead>>,
 }
 
-/// Whoever has no more use for a backend ends: nothing of ours goes on after that.
-impl Drop for Native {
-    fn drop(&mut self) {
-        leavings::tidy();
-    }
-}
-
 impl Native {
     pub fn new() -> Native {
         Native::default()

@@ -240,17 +240,16 @@ fn full(
     // Before the filter, which keeps the payload from doing the same.
     steps.push(Step::ForbidInspection);
     steps.push(Step::Filter(filter::compile(&calls::rules(options))));
-    // As late as possible: nothing of all this leads over it.
-    steps.push(Step::AwaitDetached);
 
     let mut trials = vec![
-        (Wall::SystemCalls, Trial::ForbiddenCall),
         (Wall::Files, Trial::MakeFolder),
         (Wall::Processes, Trial::SeeParent),
         (Wall::Network, if gated { Trial::ReachPastGate } else { Trial::ReachOut }),
         (Wall::Privileges, Trial::HoldPower),
         (Wall::Terminal, Trial::OpenTerminal),
         (Wall::OpenFiles, Trial::OpenMore { than: limits.open_files }),
+        // Last: the parent, who must answer it, is on its way meanwhile.
+        (Wall::SystemCalls, Trial::ForbiddenCall),
     ];
     if carrier.is_some() {
         // The payload's and not the carrier's: they are tried behind it.

@@ -151,7 +151,7 @@ impl Warm {
             removing = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
         });
         if let Some(mounts) = raised.mounts.take() {
-            leavings::leave(mounts, raised.alone);
+            leavings::leave(mounts);
         }
         raised.clock.lap("parent: end the namespaces");
         drop(terminal);
