@@ -13,6 +13,7 @@ use policy::{
     ETC, Facts, LOOSE, Located, OFTEN_LINKED, PRIVATE, PathPattern, Policy, ROOTS, SYS, TOOLCHAIN_VARIABLES,
     store_below,
 };
+use sys::paths::Neighbourhood;
 
 use crate::approvals;
 use crate::judge::usage;
@@ -38,7 +39,8 @@ pub fn look(
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let variable = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str());
     let directory = current_directory()?;
-    let (home, homes) = homes(variable("HOME"), user);
+    let mut around = Neighbourhood::default();
+    let (home, homes) = homes(variable("HOME"), user, &mut around);
     let (system, links) = system();
     // Of another ground, the host's own is no part; that it is the system's still counts.
     let on_the_host = ground == Ground::Host;
@@ -83,6 +85,7 @@ pub fn look(
         shown: Vec::new(),
         visible: Vec::new(),
         looked_at: HashSet::new(),
+        around,
     };
     let visible = system.iter().chain(&asked).chain(&given).chain(&workspaces);
     toolchains.visible.extend(visible.map(|place| place.path.clone()));
@@ -117,7 +120,7 @@ pub fn look(
         }
         Ground::Module { interpreter: None } => module(&request.command[0], &start, &toolchains)?,
     };
-    let toolchains = toolchains.shown;
+    let Toolchains { shown: toolchains, mut around, .. } = toolchains;
     let (system, links) = if on_the_host { (system, links) } else { Default::default() };
 
     let elsewhere: Vec<Place> = asked.iter().chain(&given).cloned().collect();
@@ -127,7 +130,7 @@ pub fn look(
         principal: Principal { user: user.name.clone(), agent },
         workspace_mode: request.workspace_mode,
         given,
-        policies: loaded.folders.iter().flat_map(|folder| spellings(folder)).collect(),
+        policies: loaded.folders.iter().flat_map(|folder| spellings(folder, &mut around)).collect(),
         policy_files: policy_files(&loaded.project_files),
         user_name: user_name(variable("USER")),
         memory: memory(),
@@ -146,7 +149,7 @@ pub fn look(
         asked,
         hide,
         linked_stores,
-        state: state(user),
+        state: state(user, &mut around),
         loose_secrets,
         program,
         // Looked for when it is known that it may run at all.
@@ -196,7 +199,7 @@ fn start_in(directory: &Path, request: &Request) -> Result<PathBuf, Outcome> {
 }
 
 fn current_directory() -> Result<PathBuf, Outcome> {
-    std::env::current_dir().and_then(real_path).map_err(|error| {
+    sys::paths::here().map_err(|error| {
         usage(
             format!("the current folder can't be found: {error}"),
             "change to a folder that exists and that you may enter",
@@ -205,11 +208,11 @@ fn current_directory() -> Result<PathBuf, Outcome> {
 }
 
 /// The home that programs are told of, and all homes whose credentials count.
-fn homes(variable: Option<&OsStr>, user: &User) -> (PathBuf, Vec<PathBuf>) {
+fn homes(variable: Option<&OsStr>, user: &User, around: &mut Neighbourhood) -> (PathBuf, Vec<PathBuf>) {
     let mut spellings: Vec<PathBuf> =
         variable.map(PathBuf::from).filter(|home| home.is_absolute()).into_iter().collect();
     spellings.extend(user.home.clone().filter(|home| !spellings.contains(home)));
-    let canonical: Vec<PathBuf> = spellings.iter().filter_map(|home| real_path(home).ok()).collect();
+    let canonical: Vec<PathBuf> = spellings.iter().filter_map(|home| around.real(home).ok()).collect();
     // Not where the system is: a service's home can be anything.
     let fit = |home: &&PathBuf| {
         let system = ROOTS.iter().chain(PRIVATE).chain(&["/etc", "/tmp"]).map(Path::new);
@@ -313,12 +316,12 @@ fn access(mode: WorkspaceMode) -> Access {
 }
 
 /// As it is called, and where that leads; also where it is not there yet, since the next run makes it.
-fn state(user: &User) -> Vec<PathBuf> {
+fn state(user: &User, around: &mut Neighbourhood) -> Vec<PathBuf> {
     let record = record::folder(user).and_then(|ledger| Some(ledger.parent()?.to_owned()));
     let mut found: Vec<PathBuf> = Vec::new();
     for folder in workspace::state_folder().into_iter().chain(record) {
         if !found.contains(&folder) {
-            found.extend(spellings(&folder));
+            found.extend(spellings(&folder, around));
         }
     }
     // What the service keeps lies beside the user's own: tokens, and the state of all tenants.
@@ -342,10 +345,10 @@ fn of_the_service(state: &Path) -> PathBuf {
 }
 
 /// A path as it is called, and where that leads.
-fn spellings(folder: &Path) -> Vec<PathBuf> {
-    let real = folder.ancestors().find_map(|around| {
-        let real = real_path(around).ok()?;
-        Some(real.join(folder.strip_prefix(around).ok()?))
+fn spellings(folder: &Path, around: &mut Neighbourhood) -> Vec<PathBuf> {
+    let real = folder.ancestors().find_map(|above| {
+        let real = around.real(above).ok()?;
+        Some(real.join(folder.strip_prefix(above).ok()?))
     });
     let mut found = vec![folder.to_owned()];
     found.extend(real.filter(|real| !found.contains(real)));
@@ -486,6 +489,7 @@ struct Toolchains<'a> {
     shown: Vec<Place>,
     visible: Vec<PathBuf>,
     looked_at: HashSet<PathBuf>,
+    around: Neighbourhood,
 }
 
 impl Toolchains<'_> {
@@ -503,7 +507,7 @@ impl Toolchains<'_> {
         if !folder.is_absolute() || !self.looked_at.insert(folder.to_owned()) || self.is_visible(folder) {
             return;
         }
-        let Ok(real) = real_path(folder) else {
+        let Ok(real) = self.around.real(folder) else {
             return;
         };
         if self.is_visible(&real) || !self.is_fit(&real) {
@@ -532,7 +536,7 @@ impl Toolchains<'_> {
         if self.is_visible(path) || !self.is_fit(path) {
             return;
         }
-        let Ok(real) = real_path(path) else {
+        let Ok(real) = self.around.real(path) else {
             return;
         };
         let Ok(stat) = std::fs::symlink_metadata(&real) else {
@@ -605,7 +609,7 @@ fn program(
     // Both the name it is called by and what that leads to.
     let real =
         real_path(&path).map_err(|error| cannot_execute(format!("`{}`: {error}", path.display()), "check the path"))?;
-    let folder = path.parent().and_then(|folder| real_path(folder).ok()).unwrap_or_default();
+    let folder = path.parent().and_then(|folder| toolchains.around.real(folder).ok()).unwrap_or_default();
     let by_name = path.file_name().map_or_else(|| real.clone(), |name| folder.join(name));
     leads_out(&path, &real, toolchains)?;
     toolchains.show_program(&real);

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use model::Watch;
+use rustix::net::RecvFlags;
 use serde_json::Value;
 use sys::{descriptors, process};
 
@@ -108,13 +109,18 @@ pub(crate) fn stand_on(streams: &[OwnedFd]) -> io::Result<()> {
 
 pub(crate) fn frame(mut talk: &UnixStream) -> io::Result<Vec<u8>> {
     let mut length = [0; LENGTH];
-    talk.read_exact(&mut length)?;
-    let length = u32::from_le_bytes(length) as usize;
-    if length > LARGEST_JOB {
+    // Only looked at, and then taken together with the job: whoever sent it is woken by each part that is taken.
+    rustix::io::retry_on_intr(|| rustix::net::recv(talk, &mut length, RecvFlags::PEEK | RecvFlags::WAITALL))?;
+    let count = u32::from_le_bytes(length) as usize;
+    if count > LARGEST_JOB {
         return Err(io::Error::other("a job that is too large"));
     }
-    let mut bytes = vec![0; length];
+    let mut bytes = vec![0; LENGTH + count];
     talk.read_exact(&mut bytes)?;
+    if !bytes.starts_with(&length) {
+        return Err(io::Error::other("the other side went away"));
+    }
+    bytes.drain(..LENGTH);
     Ok(bytes)
 }
 

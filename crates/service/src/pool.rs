@@ -95,9 +95,7 @@ impl Pool {
         let carrier = Arc::new(watched(own, Interest::READABLE)?);
         // From here on: whoever drops this ends it.
         let mut running = Running { talk: None, read: Vec::new(), carrier, over: false };
-        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-        talk.write_all(&length.to_le_bytes()).await?;
-        talk.write_all(&bytes).await?;
+        talk.write_all(&framed(&bytes)?).await?;
         running.talk = Some(talk);
         Ok(running)
     }
@@ -144,10 +142,7 @@ impl Standby {
         let three = [input.as_fd(), output.as_fd(), error.as_fd()];
         talk.async_io(Interest::WRITABLE, || descriptors::send(talk.as_fd(), COMES, &three)).await?;
         drop(streams);
-        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-        let mut frame = length.to_le_bytes().to_vec();
-        frame.extend_from_slice(&bytes);
-        talk.write_all(&frame).await?;
+        talk.write_all(&framed(&bytes)?).await?;
         Ok(self.0)
     }
 }
@@ -222,6 +217,15 @@ fn end(carrier: Arc<AsyncFd<OwnedFd>>) {
     });
 }
 
+/// In one piece: whoever waits for it wakes up once.
+fn framed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    Ok([length.to_le_bytes().as_slice(), bytes].concat())
+}
+
+/// Most answers are shorter.
+const USUAL_ANSWER: usize = 8 << 10;
+
 /// The next frame. What was read of one stays in `read`, so whoever waits for it may stop waiting and come back.
 async fn frame(talk: &mut UnixStream, read: &mut Vec<u8>) -> Result<Said, Lost> {
     loop {
@@ -236,6 +240,7 @@ async fn frame(talk: &mut UnixStream, read: &mut Vec<u8>) -> Result<Said, Lost> 
                 return Ok(said);
             }
         }
+        read.reserve(USUAL_ANSWER);
         match talk.read_buf(read).await {
             Ok(0) => return Err(Lost::Ended),
             Ok(_) => {}

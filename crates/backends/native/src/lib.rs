@@ -76,7 +76,7 @@ impl Native {
     }
 
     fn host(&self) -> &Host {
-        self.host.get_or_init(Host::look)
+        self.host.get_or_init(Host::known)
     }
 
     /// Namespaces unless they can't be had, and the grant says by name that it can do without.
