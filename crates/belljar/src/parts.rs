@@ -12,7 +12,7 @@ pub fn parts(state: Option<PathBuf>, watch: Box<dyn Watch>, person: Option<Box<d
         languages: languages(),
         watch,
         person,
-        comparisons: Box::new(comparison::Bench { belljar: beside("belljar") }),
+        comparisons: Box::new(comparison::Bench { belljar: || beside("belljar") }),
         state,
         version: env!("CARGO_PKG_VERSION"),
     }

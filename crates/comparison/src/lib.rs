@@ -19,13 +19,14 @@ use jobs::Jobs;
 
 /// Measures by starting `belljar` again and again.
 pub struct Bench {
-    pub belljar: PathBuf,
+    /// Where it is. Looked for when something is to be measured: everybody who starts has one of these.
+    pub belljar: fn() -> PathBuf,
 }
 
 impl Benchmarks for Bench {
     fn compare(&self, wish: &BenchmarkWish, watch: &dyn Watch) -> Result<Benchmark, Trouble> {
         let began = Instant::now();
-        let field = Field::make(&self.belljar)?;
+        let field = Field::make(&(self.belljar)())?;
         let known = |name: &String| wish.candidates.iter().any(|candidate| candidate.name == *name);
         if let Some(unknown) = wish.backends.iter().find(|name| !known(name)) {
             let names: Vec<&str> = wish.candidates.iter().map(|candidate| candidate.name.as_str()).collect();

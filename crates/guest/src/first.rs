@@ -264,7 +264,6 @@ struct State<'a> {
     /// Our own folder in the host's /proc, where our maps can still be written when the root has changed.
     own: Option<OwnedFd>,
     root: Option<OwnedFd>,
-    /// On its way out.
     listener: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
     user_terminal: Option<OwnedFd>,

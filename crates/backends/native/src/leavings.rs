@@ -28,11 +28,14 @@ pub fn put_off() {
 
 /// Has these mounts taken apart, now or later.
 pub fn leave(mounts: OwnedFd) {
-    LEFT.with_borrow_mut(|left| {
-        if left.put_off {
+    let now = LEFT.with_borrow_mut(|left| match left.put_off {
+        true => {
             left.mounts.push(mounts);
+            None
         }
+        false => Some(mounts),
     });
+    drop(now);
 }
 
 /// They are gone after this.

@@ -76,7 +76,7 @@ pub fn begin(
     work: CellWork,
 ) -> Result<CellVisit, SetupFailure> {
     check_descriptors()?;
-    let greeting = greeted(&host, grant)?;
+    let greeting = greeted(&host, grant, &mut vec![0; LONGEST])?;
     let CellWork { context, language, makes, kernel, code, parcel, mut hears } = work;
     // Never put back: a signal that arrives later must not cost the result.
     signals::block_all().map_err(cannot("block signals"))?;

@@ -148,6 +148,54 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn every_part_of_the_files_counts() {
+        use model::{Access, Ground, Origin};
+        let place = |path: &str, owner| Place {
+            path: path.into(),
+            access: Access::Read,
+            folder: true,
+            origin: Origin::System,
+            owner,
+        };
+        let plain = Files {
+            ground: Ground::Host,
+            places: vec![place("/usr", (0, 0)), place("/w", (1, 1))],
+            links: vec![("/bin".into(), "usr/bin".into())],
+            hidden: vec![("/w/.env".into(), false)],
+            home: "/home/a".into(),
+            user_name: "a".to_owned(),
+        };
+        let other = |change: fn(&mut Files)| {
+            let mut files = plain.clone();
+            change(&mut files);
+            files
+        };
+        let all = [
+            plain.clone(),
+            other(|files| files.places[1].path = "/x".into()),
+            other(|files| files.places[1].access = Access::Write),
+            other(|files| files.places[1].access = Access::Layered),
+            other(|files| files.places[1].folder = false),
+            other(|files| files.places[1].origin = Origin::Asked),
+            other(|files| files.places[1].owner = (1, 2)),
+            other(|files| files.places[1].owner = (2, 1)),
+            other(|files| drop(files.places.pop())),
+            other(|files| files.places.swap(0, 1)),
+            other(|files| files.links[0].1 = "usr/sbin".into()),
+            other(|files| files.links[0].0 = "/sbin".into()),
+            other(|files| files.links.clear()),
+            other(|files| files.hidden[0].1 = true),
+            other(|files| files.hidden[0].0 = "/w/.enw".into()),
+            other(|files| files.hidden.clear()),
+            other(|files| files.home = "/home/b".into()),
+            other(|files| files.user_name = "b".to_owned()),
+            other(|files| files.ground = Ground::Module { interpreter: None }),
+        ];
+        let different: std::collections::HashSet<Vec<u8>> = all.iter().map(letters_of).collect();
+        assert_eq!(different.len(), all.len());
+    }
+
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

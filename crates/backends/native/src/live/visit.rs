@@ -94,7 +94,8 @@ pub fn begin(
     starts: Starts,
 ) -> Result<Visit, SetupFailure> {
     check_descriptors()?;
-    let greeting = greeted(&host, grant)?;
+    let mut words = vec![0; LONGEST];
+    let greeting = greeted(&host, grant, &mut words)?;
     let powers = grant.powers();
     let Streams { input, output, error, terminal, apart, witness: _, outside: _ } = streams;
     let files = matches!(starts, Starts::Files(..));
@@ -142,14 +143,13 @@ pub fn begin(
         overrun: None,
         refused: Refused::default(),
         end: None,
-        words: vec![0; LONGEST],
+        words,
     })
 }
 
-/// Whose walls these are: they must be those that the grant demands.
-pub(super) fn greeted(host: &OwnedFd, grant: &Grant) -> Result<Greeting, SetupFailure> {
-    let mut words = vec![0; LONGEST];
-    let (length, _) = descriptors::receive(host.as_fd(), &mut words).map_err(cannot("be let into the sandbox"))?;
+/// Whose walls these are: they must be those that the grant demands. `words`: room for what is said.
+pub(super) fn greeted(host: &OwnedFd, grant: &Grant, words: &mut [u8]) -> Result<Greeting, SetupFailure> {
+    let (length, _) = descriptors::receive(host.as_fd(), words).map_err(cannot("be let into the sandbox"))?;
     let greeting = words.get(..length).filter(|words| !words.is_empty()).and_then(Greeting::decode);
     let greeting = greeting
         .ok_or_else(|| failure("the sandbox's host lets nobody in".to_owned(), "stop it, and open it again"))?;
