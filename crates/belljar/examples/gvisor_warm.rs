@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     let count = words.next().and_then(|count| count.to_str()?.parse().ok()).unwrap_or(5);
     let version = env!("CARGO_PKG_VERSION");
     let engine = Engine::new(Parts {
-        comparisons: Box::new(comparison::Bench { belljar: "belljar".into() }),
+        comparisons: Box::new(comparison::Bench { belljar: || "belljar".into() }),
         backends: vec![Box::new(Measured { inner: Gvisor::new(workspace::state_folder()), count })],
         languages: Vec::new(),
         watch: Box::new(cli::Terminal::default()),
