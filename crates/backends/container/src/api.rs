@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -382,7 +382,14 @@ impl Api {
     }
 
     pub fn inspect(&self, id: &str) -> Result<Inspected> {
-        self.get("look at a container", &format!("/containers/{id}/json"))
+        let until = Instant::now() + UNTIL_KNOWN;
+        loop {
+            let looked = self.get("look at a container", &format!("/containers/{id}/json"));
+            match looked {
+                Err(error) if has_just_ended(&error) && Instant::now() < until => std::thread::sleep(ASK_AGAIN),
+                looked => return looked,
+            }
+        }
     }
 
     /// Whether something is at a path of the container's root.
@@ -559,6 +566,15 @@ fn unreadable(what: &str) -> impl FnOnce(serde_json::Error) -> Unusable {
     move |error| Unusable::Unreadable { what, why: error.to_string() }
 }
 
+/// How long Podman may take to be told of a container's end, and how often it is asked meanwhile.
+const UNTIL_KNOWN: Duration = Duration::from_secs(1);
+const ASK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Podman looks into the folder of the first process, and takes it for an error of its own if that ends meanwhile.
+fn has_just_ended(error: &Unusable) -> bool {
+    matches!(error, Unusable::Said { status: 500.., said, .. } if said.contains("/proc/") && said.contains("no such "))
+}
+
 fn said(what: &str, (status, text): (u16, Vec<u8>)) -> Unusable {
     let message = serde_json::from_slice::<Message>(&text).map(|said| said.message);
     let said = message.unwrap_or_else(|_| format!("{status} {}", String::from_utf8_lossy(&text).trim()));
@@ -614,6 +630,19 @@ mod tests {
         assert_eq!(split_name("a.b:5000/c"), ("a.b:5000/c", "latest"));
         assert_eq!(split_name("a.b:5000/c:7"), ("a.b:5000/c", "7"));
         assert_eq!(split_name("c@sha256:ab"), ("c@sha256:ab", ""));
+    }
+
+    #[test]
+    fn a_container_that_has_just_ended_is_no_trouble_of_the_engines() {
+        let error = |status, said: &str| said_by("look at a container", status, said);
+        assert!(has_just_ended(&error(500, "read /proc/32745/cgroup: no such process")));
+        assert!(has_just_ended(&error(500, "open /proc/32745/cgroup: no such file or directory")));
+        assert!(!has_just_ended(&error(404, "no such container")));
+        assert!(!has_just_ended(&error(500, "open /var/lib/x: no such file or directory")));
+    }
+
+    fn said_by(what: &str, status: u16, said: &str) -> Unusable {
+        Unusable::Said { what: what.to_owned(), status, said: said.to_owned() }
     }
 
     #[test]
