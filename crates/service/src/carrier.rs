@@ -11,7 +11,7 @@ use rustix::net::RecvFlags;
 use serde_json::Value;
 use sys::{descriptors, process};
 
-use crate::job::{Answer, Job, LARGEST_JOB, LENGTH, Said, Task};
+use crate::job::{Answer, Job, LARGEST_JOB, LENGTH, Said, Task, framed};
 use crate::launcher::{Interpreter, Maker, Nobody};
 use crate::{ready, task};
 
@@ -131,10 +131,8 @@ pub(crate) fn say(talk: &mut UnixStream, said: &Said) -> io::Result<()> {
             format!("the answer has {} MiB, and {} are the most", bytes.len() >> 20, crate::job::LARGEST_ANSWER >> 20);
         bytes = serde_json::to_vec(&Said::Answer(Answer::Trouble { message, fix: "ask for less at once".to_owned() }))?;
     }
-    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    // In one write: processes that this one forked say things too, and words must not get between each other.
-    let framed = [length.to_le_bytes().as_slice(), &bytes].concat();
-    talk.write_all(&framed)
+    // Processes that this one forked say things too.
+    talk.write_all(&framed(&bytes)?)
 }
 
 /// What a person would be told at a terminal goes to whoever waits for the job.

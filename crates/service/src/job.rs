@@ -1,6 +1,7 @@
 //! What goes between the server and a carrier: frames of a length and JSON. Both are the same build, so there is one version.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 
 use model::{Cell, ContextDeed, Decision, Favor, FileFailure, FileOperation};
@@ -15,6 +16,12 @@ pub const LARGEST_JOB: usize = 48 << 20;
 pub const LARGEST_ANSWER: usize = 64 << 20;
 /// Of either: in front of it stand so many bytes of length, the least first.
 pub const LENGTH: usize = 4;
+
+/// To be written in one piece: whoever waits for it wakes up once, and what others say on the same line does not get between.
+pub fn framed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    Ok([length.to_le_bytes().as_slice(), bytes].concat())
+}
 
 /// One thing to do, for whom, and where.
 #[derive(Clone, Debug, Serialize, Deserialize)]

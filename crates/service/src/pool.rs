@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
 use crate::carrier::HANDED_OVER;
-use crate::job::{Answer, Job, LARGEST_ANSWER, LARGEST_JOB, LENGTH, Said};
+use crate::job::{Answer, Job, LARGEST_ANSWER, LARGEST_JOB, LENGTH, Said, framed};
 use crate::launcher::Launched;
 use crate::ready::COMES;
 
@@ -215,12 +215,6 @@ fn end(carrier: Arc<AsyncFd<OwnedFd>>) {
             drop(process::signal(carrier.get_ref().as_fd(), rustix::process::Signal::KILL.as_raw()));
         }
     });
-}
-
-/// In one piece: whoever waits for it wakes up once.
-fn framed(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    Ok([length.to_le_bytes().as_slice(), bytes].concat())
 }
 
 /// Most answers are shorter.

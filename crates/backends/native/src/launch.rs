@@ -62,7 +62,6 @@ pub struct Raised {
     /// Its mounts, which are taken apart when the last descriptor of them is closed. Nothing where there are none of its own, or
     /// where we may not see them: then the end of its last process waits for that.
     pub mounts: Option<OwnedFd>,
-    pub alone: Alone,
     /// Somebody is to come in.
     pub offers: bool,
     /// And did: their number, as we see it.
@@ -225,7 +224,6 @@ pub fn launch(
         owner,
         offered: Vec::new(),
         mounts: None,
-        alone,
         offers: false,
         guest: None,
     };
