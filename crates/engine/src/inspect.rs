@@ -13,7 +13,7 @@ use code::{Language, Rules, Scanner, Source};
 use malware::Kind;
 use malware::archive::{self, Limits, Visitor};
 use model::{Finding, Inspected, Severity, Spot, Trouble};
-use sys::confined::{self, Confinement, Worker};
+use sys::confined::{self, Confinement, Ended, Worker};
 
 pub use eyes::Eyes;
 pub use gather::{gather, of_words};
@@ -60,7 +60,7 @@ impl Pieces {
         if !pieces.is_empty() {
             let rules = rules::load()?;
             let scanned = match reader {
-                Some(reader) => reader.0.ask(&encoded(&pieces)),
+                Some(reader) => reader.answer(encoded(&pieces)),
                 None => confined::run(&CONFINEMENT, || read(&pieces, rules)),
             };
             let read = scanned.map_err(|ended| ended.to_string()).and_then(|answer| {
@@ -92,24 +92,43 @@ impl Pieces {
 }
 
 /// Reads the code of one request, in a child that was made before there was any.
-pub struct Reader(Worker);
+pub struct Reader {
+    worker: Worker,
+    /// What it was given to read before anybody wanted to know.
+    ahead: Option<Vec<u8>>,
+}
+
+/// One that has read what it was for is ended after the answer; where that takes longer, it ends by itself.
+const LINGERS: Duration = Duration::from_secs(5);
 
 impl Reader {
     pub fn begin() -> Result<Reader, Trouble> {
         let rules = rules::load()?;
-        let worker = Worker::start(CONFINEMENT, move |question| match decoded(question) {
+        let worker = Worker::start_for_one(CONFINEMENT, LINGERS, move |question| match decoded(question) {
             Some(pieces) => read(&pieces, rules),
             // No answer, which is a finding.
             None => Vec::new(),
         });
         let worker =
             worker.map_err(|ended| Trouble { message: ended.to_string(), fix: "see `belljar doctor`".to_owned() });
-        worker.map(Reader)
+        worker.map(|worker| Reader { worker, ahead: None })
     }
 
-    /// Has it end, and does not wait for that: whoever drops it does.
-    pub fn dismiss(&self) {
-        self.0.dismiss();
+    /// Has it read what will be asked about in all likelihood, while whoever asks does something else.
+    pub fn read_ahead(&mut self, pieces: &Pieces) {
+        if !pieces.pieces.is_empty() {
+            let question = encoded(&pieces.pieces);
+            self.worker.put(&question);
+            self.ahead = Some(question);
+        }
+    }
+
+    /// To this very question: what was read ahead counts only if it is the same to the last byte.
+    fn answer(&mut self, question: Vec<u8>) -> Result<Vec<u8>, Ended> {
+        match self.ahead.take() {
+            Some(ahead) if ahead == question => self.worker.answer(),
+            _ => self.worker.ask(&question),
+        }
     }
 }
 

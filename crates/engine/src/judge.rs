@@ -218,16 +218,17 @@ impl Engine {
         Ok(if admitted.asked { Permitted::ByAnswer } else { Permitted::Already })
     }
 
-    /// The same without asking anybody: what would have to be asked is a refusal that says so.
-    pub(crate) fn foresee(&self, request: &Request) -> Result<Grant, Outcome> {
+    /// The same without asking anybody: what would have to be asked is a refusal that says so. With what was looked at for that.
+    pub(crate) fn foresee(&self, request: &Request) -> Result<(Grant, Facts), Outcome> {
         let eyes = Eyes::new(&self.workspaces, None);
         let (request, stored) = self.with_stored(request).map_err(not_set_up)?;
         let enter = |_: &Loaded, facts: &mut Facts| {
             facts.stored = told_of(&stored);
             Ok(Slots::default())
         };
-        match self.judge(&request, &eyes, false, enter)?.verdict {
-            Verdict::Allowed(grant, _) => Ok(*grant),
+        let Judged { verdict, facts, .. } = self.judge(&request, &eyes, false, enter)?;
+        match verdict {
+            Verdict::Allowed(grant, _) => Ok((*grant, facts)),
             Verdict::Ask(pending) => Err(Outcome::Refused(would_ask(pending.question()))),
             Verdict::Refused(refusal) => Err(Outcome::Refused(refusal)),
         }
@@ -259,7 +260,6 @@ impl Engine {
         let mut reader = self.reader.take();
         let mut inspected = pieces.scan(reader.as_mut()).map_err(not_set_up)?;
         // Nobody asks it again; to wait for its end takes time, and somebody waits for an answer.
-        reader.iter().for_each(inspect::Reader::dismiss);
         self.spent.replace(reader);
         Telling::of(request).findings(&mut inspected.findings);
         facts.findings = inspected.findings.clone();

@@ -176,7 +176,7 @@ impl Service for Engine {
     }
 
     fn explain(&self, request: &Request) -> Result<Plan, Outcome> {
-        let judged = self.foresee(request)?;
+        let (judged, _) = self.foresee(request)?;
         let choice = enclose::choose(&self.backends, request, &judged)?;
         let stacks = self.workspaces.preview(&layers::places(&judged));
         let plan = choice.backend.plan(&judged, &stacks).map_err(Outcome::NotSetUp)?;

@@ -2,8 +2,10 @@
 //! recorded as ever, and is let in only if the walls are exactly those that it was granted.
 
 use model::{Blank, Outcome, Ready, Request, Zygote};
+use policy::Facts;
 use workspace::Run;
 
+use crate::inspect::{Begun, Eyes};
 use crate::judge::Admitted;
 use crate::record::Record;
 use crate::told::Telling;
@@ -14,11 +16,13 @@ pub struct Prepared<'a> {
     blank: Box<dyn Blank>,
     /// Its layers, if it has any.
     run: Option<Run>,
+    /// What was looked at when it was made. Nothing is decided by it.
+    facts: Facts,
 }
 
 impl Engine {
     pub(crate) fn prepare(&self, request: &Request, zygote: &Zygote) -> Result<Prepared<'_>, Outcome> {
-        let grant = self.foresee(request)?;
+        let (grant, facts) = self.foresee(request)?;
         let places = layers::places(&grant);
         let told = Telling::of(request).request(request);
         let run = match places.is_empty() {
@@ -33,7 +37,7 @@ impl Engine {
             Ok(blank) => {
                 // As good as at hand: without it, the code is read by one that begins then.
                 self.reader.replace(inspect::Reader::begin().ok());
-                Ok(Prepared { engine: self, blank, run })
+                Ok(Prepared { engine: self, blank, run, facts })
             }
             Err(outcome) => {
                 abandoned(run)?;
@@ -50,6 +54,11 @@ fn abandoned(run: Option<Run>) -> Result<(), Outcome> {
 impl Ready for Prepared<'_> {
     fn run(self: Box<Self>, request: &Request) -> Outcome {
         let engine = self.engine;
+        // While the request is judged: what it would run is in all likelihood what it would have run a moment ago.
+        if let Some(reader) = engine.reader.borrow_mut().as_mut() {
+            let eyes = Eyes::new(&engine.workspaces, None);
+            reader.read_ahead(&inspect::gather(request, &self.facts, &Begun::default(), &eyes));
+        }
         let record = match engine.record_run(request) {
             Ok(record) => record,
             Err(outcome) => return outcome,
@@ -77,7 +86,7 @@ impl Prepared<'_> {
             Ok(collecting) => collecting,
             Err(outcome) => return self.abandon().err().unwrap_or(outcome),
         };
-        let Prepared { engine, blank, mut run } = self;
+        let Prepared { engine, blank, mut run, facts: _ } = self;
         if let Some(run) = &mut run {
             if let Err(error) = run.come_true() {
                 return layers::not_set_up(error.into());

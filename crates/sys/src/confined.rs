@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use crate::process::{self, Alone, Forked, Namespaces};
@@ -75,7 +76,7 @@ impl std::error::Error for Ended {
 /// Runs `work` in a child that can only compute, and returns what it made. What `work` reads it borrows from here.
 pub fn run(confinement: &Confinement, work: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Ended> {
     let begin = Instant::now();
-    let mut child = Child::start(confinement, confinement.time, None, |channel| say(&channel, &work()))?;
+    let mut child = Child::start(confinement, confinement.time, (None, None), |channel| say(&channel, &work()))?;
     child.answer_and_end(confinement, begin)
 }
 
@@ -86,7 +87,7 @@ pub fn run_on(
     work: impl FnOnce(std::fs::File) -> Vec<u8>,
 ) -> Result<Vec<u8>, Ended> {
     let begin = Instant::now();
-    let mut child = Child::start(confinement, confinement.time, Some(file), |channel| {
+    let mut child = Child::start(confinement, confinement.time, (Some(file), None), |channel| {
         // SAFETY: `surrender` put the file there and this child forgot all other owners with its descriptors.
         let file = unsafe { std::fs::File::from_raw_fd(INPUT) };
         say(&channel, &work(file))
@@ -101,6 +102,8 @@ pub struct Worker {
     child: Option<Child>,
     /// A question that waits for its answer, and until when.
     asked: Option<Result<Instant, Ended>>,
+    /// How long its child waits for another question before it ends by itself.
+    lingers: Option<Duration>,
 }
 
 type Work = dyn Fn(&[u8]) -> Vec<u8>;
@@ -108,7 +111,21 @@ type Work = dyn Fn(&[u8]) -> Vec<u8>;
 impl Worker {
     /// Starts now, from what this process knows now. Also a child that follows later needs this to have one thread.
     pub fn start(confinement: Confinement, work: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Result<Worker, Ended> {
-        let mut worker = Worker { confinement, work: Box::new(work), child: None, asked: None };
+        Worker::begin(Worker { confinement, work: Box::new(work), child: None, asked: None, lingers: None })
+    }
+
+    /// The same for one that has answered all once it has answered: its child then ends by itself, after `lingers` or twice that. To
+    /// have it end at once would take time from whoever has the answer, and who asks may be long about what follows.
+    pub fn start_for_one(
+        confinement: Confinement,
+        lingers: Duration,
+        work: impl Fn(&[u8]) -> Vec<u8> + 'static,
+    ) -> Result<Worker, Ended> {
+        let lingers = Some(lingers);
+        Worker::begin(Worker { confinement, work: Box::new(work), child: None, asked: None, lingers })
+    }
+
+    fn begin(mut worker: Worker) -> Result<Worker, Ended> {
         worker.child = Some(worker.another()?);
         Ok(worker)
     }
@@ -149,16 +166,6 @@ impl Worker {
         Ok(answer)
     }
 
-    /// Has its child end, and does not wait for that.
-    pub fn dismiss(&self) {
-        if let Some(child) = &self.child {
-            // One that has ended already need not be told.
-            match process::signal(child.handle.as_fd(), 9) {
-                Ok(()) | Err(_) => {}
-            }
-        }
-    }
-
     /// Waits for the first of them that can be heard: it has answered, or never will. `None` if nobody was asked.
     pub fn first_to_answer(workers: &[Worker]) -> Option<usize> {
         let (mut places, mut channels, mut first) = (Vec::new(), Vec::new(), None);
@@ -184,12 +191,18 @@ impl Worker {
 
     fn another(&self) -> Result<Child, Ended> {
         let work = &self.work;
-        Child::start(&self.confinement, LIFE, None, |channel| {
-            // Ends when nobody is left to ask.
-            while let Some(question) = hear(&channel)? {
-                say(&channel, &work(&question))?;
+        Child::start(&self.confinement, LIFE, (None, self.lingers), |channel| {
+            let mut answered = false;
+            loop {
+                match hear(&channel) {
+                    Ok(Some(question)) => say(&channel, &work(&question))?,
+                    // Nobody is left to ask.
+                    Ok(None) => return Ok(()),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && !answered => continue,
+                    Err(error) => return Err(error),
+                }
+                answered = true;
             }
-            Ok(())
         })
     }
 }
@@ -225,12 +238,16 @@ impl Child {
     fn start(
         confinement: &Confinement,
         life: Duration,
-        file: Option<BorrowedFd<'_>>,
+        (file, lingers): (Option<BorrowedFd<'_>>, Option<Duration>),
         work: impl FnOnce(OwnedFd) -> io::Result<()>,
     ) -> Result<Child, Ended> {
         let prepared = || {
             let alone = Alone::prove()?;
             let channel = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            if lingers.is_some() {
+                // Before it gives up everything: by then it may ask for no such thing.
+                rustix::net::sockopt::set_socket_timeout(&channel.1, Timeout::Recv, lingers)?;
+            }
             // A child that fills it is not to wait for somebody to read it.
             let words = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
             let memory = mapped()?.saturating_add(confinement.memory);

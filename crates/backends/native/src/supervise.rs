@@ -145,10 +145,13 @@ impl Warm {
         raised.clock.lap("parent: read the control group");
         // First of all that nothing of it lives on; then whether the watching itself went well.
         let mut removing = Err(io::ErrorKind::NotFound.into());
+        let later = leavings::are_put_off();
         let reaped = end(&raised, || {
             programs.ending();
             // As late as there is still something to wait for: whoever removes it may take our processor.
-            removing = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
+            if !later {
+                removing = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
+            }
         });
         if let Some(mounts) = raised.mounts.take() {
             leavings::leave(mounts);
@@ -160,6 +163,11 @@ impl Warm {
         let drained = raised.pumps.drain(overrun.is_none(), raised.signals.as_fd());
         let elapsed = raised.started.elapsed();
         let removed = raised.group.take().map_or(Ok(()), |group| match removing {
+            // Only if nobody is in it any more.
+            _ if later && reaped.is_ok() => {
+                leavings::leave_group(group);
+                Ok(())
+            }
             Ok(()) => group.await_removal(),
             Err(_) => group.remove(),
         });

@@ -140,7 +140,13 @@ pub fn blank(
     let ends = (Streams::default(), model::Handed::default());
     let mut raised =
         launch::launch(native.ahead.take(), blueprint, powers, native.host(), ends, false, Starts::Nothing)?;
-    let (control, ties) = match send_in(&mut raised, &come_in, zygote) {
+    let sent = send_in(&mut raised, &come_in, zygote).and_then(|(control, ties)| {
+        // So that it gets ready for that: only now, when its walls are seen to stand, and to nobody but it.
+        let likely = told(grant).map_err(|why| unfit(&why))?;
+        descriptors::send(control.as_fd(), &likely, &[]).map_err(cannot("tell it what will be run"))?;
+        Ok((control, ties))
+    });
+    let (control, ties) = match sent {
         Ok(sent) => sent,
         Err(failed) => return Err(raised.abandon(failed)),
     };
@@ -268,32 +274,43 @@ fn ready(descriptor: BorrowedFd<'_>, until: Instant) -> io::Result<()> {
     }
 }
 
+/// What a copy is told for this grant; why it can't be.
+fn told(grant: &Grant) -> Result<Vec<u8>, String> {
+    let powers = grant.powers();
+    let command = &powers.command;
+    if command.terminal {
+        return Err("it wants a terminal".to_owned());
+    }
+    let arguments: Vec<&str> = command.arguments.iter().map(|word| text(word)).collect::<Result<_, _>>()?;
+    // Options are the interpreter's own business, and this one has begun already.
+    if arguments.get(1).is_none_or(|script| script.is_empty() || script.starts_with('-')) {
+        return Err("it is another command".to_owned());
+    }
+    let pairs = powers.environment.iter().map(|(name, value)| Ok((text(name)?, text(value)?)));
+    let environment: Vec<(&str, &str)> = pairs.collect::<Result<_, String>>()?;
+    if let Some((name, _)) = environment.iter().find(|(name, _)| name.starts_with("PYTHON")) {
+        return Err(format!("`{name}` changes how an interpreter begins"));
+    }
+    let run = Run { arguments, environment, directory: text(command.directory.as_os_str())? };
+    serde_json::to_vec(&run).map_err(|error| error.to_string())
+}
+
+fn text(text: &OsStr) -> Result<&str, String> {
+    text.to_str().ok_or_else(|| "some of its words are no text".to_owned())
+}
+
 impl Waiting {
-    /// What it is told for this grant; why it can't be.
-    fn words<'a>(&self, grant: &'a Grant) -> Result<Run<'a>, String> {
+    /// What it is told for this grant, if its walls are those that stand and its program is this one.
+    fn words(&self, grant: &Grant) -> Result<Vec<u8>, String> {
         let differs = self.greeting.differs(grant);
         if !differs.is_empty() {
             return Err(format!("{} differ", differs.join(" and ")));
         }
-        let powers = grant.powers();
-        let command = &powers.command;
-        if command.terminal {
-            return Err("it wants a terminal".to_owned());
+        let program = std::fs::canonicalize(&grant.powers().command.program);
+        match program.is_ok_and(|program| program == self.program) {
+            true => told(grant),
+            false => Err("it is another command".to_owned()),
         }
-        let same = std::fs::canonicalize(&command.program).is_ok_and(|program| program == self.program);
-        let text = |text: &'a OsStr| text.to_str().ok_or_else(|| "some of its words are no text".to_owned());
-        let arguments: Result<Vec<&str>, String> = command.arguments.iter().map(|word| text(word)).collect();
-        let arguments = arguments?;
-        // Options are the interpreter's own business, and this one has begun already.
-        if !same || arguments.get(1).is_none_or(|script| script.is_empty() || script.starts_with('-')) {
-            return Err("it is another command".to_owned());
-        }
-        let pairs = powers.environment.iter().map(|(name, value)| Ok((text(name)?, text(value)?)));
-        let environment: Vec<(&str, &str)> = pairs.collect::<Result<_, String>>()?;
-        if let Some((name, _)) = environment.iter().find(|(name, _)| name.starts_with("PYTHON")) {
-            return Err(format!("`{name}` changes how an interpreter begins"));
-        }
-        Ok(Run { arguments, environment, directory: text(command.directory.as_os_str())? })
     }
 }
 
@@ -314,7 +331,6 @@ impl Blank for Waiting {
             let given = pumps.give_to(user, group).and_then(|()| input.give_to(user, group));
             given.map_err(cannot("hand its pipes over"))?;
         }
-        let words = serde_json::to_vec(&words).map_err(|error| cannot("say it")(io::Error::other(error)))?;
         let three = [input.childs(), pumps.output_of_child(), pumps.error_of_child()];
         descriptors::send(control.as_fd(), &words, &three).map_err(cannot("tell it what to run"))?;
         warm.begin_told(grant.clone(), pumps.enter_parent(), input.enter_parent(), witness);

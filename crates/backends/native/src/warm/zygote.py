@@ -151,32 +151,31 @@ def come_in(order, report, control, offered, entrances):
         os.closerange(first, last)
     control = socket.socket(fileno=control)
     take_filter(order, control)
+    # What will be run in all likelihood, but for the code. Only now, and only here: the zygote hears nothing of it.
+    likely = hear(control, 0)[0]
+    settled = settle(json.loads(likely))
     rehearse()
     # What was there before the run is not looked through at its end.
     gc.freeze()
     os.write(report, record(PROVEN, 1, 0))
     os.close(report)
-    told, streams, _, _ = socket.recv_fds(control, LARGEST, 3)
+    told, streams = hear(control, 3)
     control.close()
-    if not told or len(streams) != 3:
-        os._exit(125)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    run(json.loads(told))
+    run(*(settled if told == likely else settle(json.loads(told))))
 
 
-# As large as one is.
-ENVIRONMENT = json.dumps({"environment": [["REHEARSED_%d" % number, "/of/some/length" * 4] for number in range(16)], "arguments": ["a", "b"]})
+def hear(control, count):
+    told, streams, flags, _ = socket.recv_fds(control, LARGEST, count)
+    if not told or len(streams) != count or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+        os._exit(125)
+    return told, streams
 
 
 def rehearse():
     """What every run does, with lines of our own: the pages that it writes to are this process's own when there is a run."""
-    for name, value in json.loads(ENVIRONMENT)["environment"]:
-        os.environ[name] = value
-        del os.environ[name]
-    sys.path.insert(0, os.path.dirname(os.path.realpath(os.path.abspath("/usr/a.py"))))
-    del sys.path[0]
     main = types.ModuleType("__main__")
     main.__builtins__ = __builtins__
     with open(os.devnull, "rb") as file:
@@ -189,26 +188,39 @@ def rehearse():
     sys.stderr.flush()
 
 
-def run(order):
-    """What whoever sent the order wants to be run, as the interpreter itself would. Does not return."""
+# What is searched for modules before there is a script.
+SEARCHED = list(sys.path)
+# As large as one is.
+MADE_UP = {"environment": [["REHEARSED_%d" % number, "/of/some/length" * 4] for number in range(16)], "directory": "/", "arguments": ["a", "/usr/a.py"]}
+
+
+def settle(order):
+    """Everything of a run but its code and its streams; what `run` is told."""
+    os.environ.clear()
     for name, value in order["environment"]:
         os.environ[name] = value
     # As an interpreter that begins without any language does.
     if not any(os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
         os.environ["LC_CTYPE"] = "C.UTF-8"
-    if "TZ" in os.environ:
-        time.tzset()
+    # Also for whoever had another one before.
+    time.tzset()
     os.chdir(order["directory"])
     arguments = order["arguments"]
     script = os.path.abspath(arguments[1])
     sys.argv, sys.orig_argv = arguments[1:], arguments
+    sys.path[:] = SEARCHED
     sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
-    # A copy has the same numbers ahead as all others. Those of `random` are new with each fork, by its own doing.
-    if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed()
     main = types.ModuleType("__main__")
     main.__file__ = script
     main.__builtins__ = __builtins__
+    return script, main
+
+
+def run(script, main):
+    """What whoever sent the order wants to be run, as the interpreter itself would. Does not return."""
+    # A copy has the same numbers ahead as all others. Those of `random` are new with each fork, by its own doing.
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
     sys.modules["__main__"] = main
     code = 0
     try:
@@ -464,7 +476,9 @@ def begin():
     zygote = Zygote()
     # Often enough that the interpreter has made what it runs often faster, and has no more to change about it.
     for _ in range(32):
+        settle(json.loads(json.dumps(MADE_UP)))
         rehearse()
+    os.environ.clear()
     gc.collect()
     gc.freeze()
     zygote.serve()
