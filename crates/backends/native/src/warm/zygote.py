@@ -208,8 +208,8 @@ def settle(order):
     arguments = order["arguments"]
     script = os.path.abspath(arguments[1])
     sys.argv, sys.orig_argv = arguments[1:], arguments
-    sys.path[:] = SEARCHED
-    sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
+    # Never the script itself: it may come later, and whoever looks for it now would be told of its absence then, too.
+    sys.path[:] = [os.path.realpath(os.path.dirname(script)), *SEARCHED]
     main = types.ModuleType("__main__")
     main.__file__ = script
     main.__builtins__ = __builtins__
@@ -222,6 +222,8 @@ def run(script, main):
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
     sys.modules["__main__"] = main
+    if os.path.islink(script):
+        sys.path[0] = os.path.dirname(os.path.realpath(script))
     code = 0
     try:
         try:
