@@ -74,6 +74,20 @@ pub fn receive(wire: BorrowedFd<'_>, words: &mut [u8]) -> io::Result<(usize, Vec
     Ok((received.bytes, descriptors))
 }
 
+/// The same for a message of any length up to `longest`, with no more room than it takes: most are short, and room for the longest
+/// would have to be cleared for each.
+pub fn receive_whole(wire: BorrowedFd<'_>, longest: usize) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let look = || rustix::net::recv(wire, &mut [0; 0], RecvFlags::PEEK | RecvFlags::TRUNC);
+    let (_, length) = rustix::io::retry_on_intr(look)?;
+    if length > longest {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut words = vec![0; length];
+    let (count, descriptors) = receive(wire, &mut words)?;
+    words.truncate(count);
+    Ok((words, descriptors))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -94,6 +108,23 @@ mod tests {
         assert_eq!(rustix::io::read(&read, &mut got)?, 1);
         drop(here);
         assert_eq!(receive(there.as_fd(), &mut words)?.0, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_comes_whole_whatever_its_length() -> io::Result<()> {
+        let (here, there) = wire()?;
+        let (_, written) = rustix::pipe::pipe()?;
+        send(here.as_fd(), &[7; 5000], &[written.as_fd()])?;
+        send(here.as_fd(), b"ab", &[])?;
+        send(here.as_fd(), &[1; 9], &[])?;
+        let (words, descriptors) = receive_whole(there.as_fd(), 5000)?;
+        assert_eq!((words, descriptors.len()), (vec![7; 5000], 1));
+        assert_eq!(receive_whole(there.as_fd(), 5000)?.0, b"ab");
+        assert!(receive_whole(there.as_fd(), 8).is_err(), "it is longer than that");
+        assert_eq!(receive_whole(there.as_fd(), 9)?.0, [1; 9]);
+        drop(here);
+        assert!(receive_whole(there.as_fd(), 9)?.0.is_empty(), "nobody is there any more");
         Ok(())
     }
 

@@ -41,6 +41,11 @@ impl Behind {
         self
     }
 
+    /// Whether its end is told here, and has yet to be.
+    pub fn will_tell_of_its_end(&self) -> bool {
+        self.only_witness && self.ready && self.report.is_some()
+    }
+
     /// Somebody carries.
     fn carried(&self) -> bool {
         self.tell.is_some()

@@ -312,6 +312,8 @@ struct Watch {
     overrun: Option<Overrun>,
     /// Nobody takes what goes out any more. Nothing opens by that: the sockets that it leads to are gone as well.
     shut: bool,
+    /// The first process was told to end, and says nothing of what we wait for.
+    ends_ahead: bool,
 }
 
 impl Watch {
@@ -353,6 +355,7 @@ impl Watch {
             asleep: None,
             overrun: None,
             shut: false,
+            ends_ahead: false,
         }
     }
 
@@ -391,6 +394,7 @@ impl Watch {
             // Nobody is behind that filter any more, and nobody comes: to wait for it would be to turn round and round.
             if ready.nobody_asks {
                 self.raised.listener = None;
+                self.end_ahead_of_its_report()?;
             }
             if ready.input {
                 self.raised.input.pump()?;
@@ -431,6 +435,18 @@ impl Watch {
                 return Ok(());
             }
         }
+    }
+
+    /// Whoever came in from outside has ended, and all that they started: the kernel says so of their filter, which nobody gets out
+    /// of. How they ended is told by whoever sent them, a moment later; nobody else is left to wait for the first process.
+    fn end_ahead_of_its_report(&mut self) -> io::Result<()> {
+        if self.behind.will_tell_of_its_end() {
+            match process::signal(self.raised.handle.as_fd(), 9) {
+                Err(error) if error.raw_os_error() != Some(Errno::SRCH.raw_os_error()) => return Err(error),
+                _ => self.ends_ahead = true,
+            }
+        }
+        Ok(())
     }
 
     /// Stands still or goes on, and says how that went. Time does not run meanwhile.
@@ -506,8 +522,10 @@ impl Watch {
     }
 
     fn wait_for_something(&self, now: Instant) -> io::Result<Ready> {
-        let mut sources: Vec<(What, BorrowedFd<'_>)> =
-            vec![(What::Wire, self.raised.wire.as_fd()), (What::Signal, self.raised.signals.as_fd())];
+        let mut sources: Vec<(What, BorrowedFd<'_>)> = vec![(What::Signal, self.raised.signals.as_fd())];
+        if !self.ends_ahead {
+            sources.push((What::Wire, self.raised.wire.as_fd()));
+        }
         let outside = self.raised.outside.iter().filter(|_| !self.shut);
         sources.extend(outside.map(|outside| (What::Outside, outside.gone())));
         sources.extend(self.desk.iter().flat_map(Desk::wanted).map(|visitor| (What::Visitors, visitor)));

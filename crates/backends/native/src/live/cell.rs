@@ -76,7 +76,7 @@ pub fn begin(
     work: CellWork,
 ) -> Result<CellVisit, SetupFailure> {
     check_descriptors()?;
-    let greeting = greeted(&host, grant, &mut vec![0; LONGEST])?;
+    let greeting = greeted(&host, grant)?;
     let CellWork { context, language, makes, kernel, code, parcel, mut hears } = work;
     // Never put back: a signal that arrives later must not cost the result.
     signals::block_all().map_err(cannot("block signals"))?;
@@ -167,10 +167,9 @@ fn handed_in(ends: &Ends, parcel: &Parcel) -> io::Result<String> {
 fn made(host: &OwnedFd, context: &str) -> Result<(Option<End>, Option<Instant>), SetupFailure> {
     let mut paused = None;
     loop {
-        let mut words = vec![0; LONGEST];
-        let received = descriptors::receive(host.as_fd(), &mut words);
-        let (length, _) = received.map_err(cannot("reach the sandbox's host"))?;
-        match words.get(..length).unwrap_or_default() {
+        let received = descriptors::receive_whole(host.as_fd(), LONGEST);
+        let (words, _) = received.map_err(cannot("reach the sandbox's host"))?;
+        match words.as_slice() {
             PAUSED => paused = Some(Instant::now()),
             RESUMED => paused = None,
             words => {
@@ -211,13 +210,11 @@ fn not_lent(words: &[u8], context: &str) -> SetupFailure {
 /// What the host answers to it.
 fn asked(host: &OwnedFd, wanted: &Wanted) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     descriptors::send(host.as_fd(), &wanted.encode(), &[])?;
-    let mut words = vec![0; LONGEST];
-    let (length, along) = descriptors::receive(host.as_fd(), &mut words)?;
-    if length == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    let (words, along) = descriptors::receive_whole(host.as_fd(), LONGEST)?;
+    match words.is_empty() {
+        true => Err(io::ErrorKind::UnexpectedEof.into()),
+        false => Ok((words, along)),
     }
-    words.truncate(length);
-    Ok((words, along))
 }
 
 /// Our ends, and those of the interpreter: input, output, error output, results, and where descriptors come in.
@@ -251,8 +248,7 @@ fn trouble(error: io::Error) -> Trouble {
 
 /// The greeting is not needed: nothing is started.
 fn answer(host: &OwnedFd, wanted: &Wanted) -> Result<Vec<u8>, Trouble> {
-    let mut words = vec![0; LONGEST];
-    descriptors::receive(host.as_fd(), &mut words).map_err(trouble)?;
+    descriptors::receive_whole(host.as_fd(), LONGEST).map_err(trouble)?;
     asked(host, wanted).map(|(words, _)| words).map_err(trouble)
 }
 
@@ -453,15 +449,14 @@ impl CellVisit {
     }
 
     fn hear(&mut self) -> io::Result<()> {
-        let mut words = vec![0; LONGEST];
-        let (length, _) = match descriptors::receive(self.host.as_fd(), &mut words) {
-            Ok((0, _)) | Err(_) => {
+        let words = match descriptors::receive_whole(self.host.as_fd(), LONGEST) {
+            Ok((words, _)) if !words.is_empty() => words,
+            Ok(_) | Err(_) => {
                 self.end = Some(End::Gone);
                 return Ok(());
             }
-            Ok(received) => received,
         };
-        match words.get(..length).unwrap_or_default() {
+        match words.as_slice() {
             PAUSED => self.paused = self.paused.or(Some(Instant::now())),
             RESUMED => {
                 let stood = self.paused.take().map_or(Duration::ZERO, |since| since.elapsed());
@@ -499,8 +494,7 @@ impl CellVisit {
     /// Whoever comes next may have it; and says what was refused meanwhile.
     fn give_back(&mut self) {
         if descriptors::send(self.host.as_fd(), &Wanted::GiveBack.encode(), &[]).is_ok() {
-            let mut words = vec![0; LONGEST];
-            self.await_host(|_, words| words.starts_with(b"refused\t"), &mut words);
+            self.await_host(|_, words| words.starts_with(b"refused\t"));
         }
     }
 
@@ -510,12 +504,11 @@ impl CellVisit {
             return;
         }
         self.tell(KILL);
-        let mut words = vec![0; LONGEST];
-        self.await_host(|_, words| matches!(Said::decode(words), Some(Said::Ended { .. })), &mut words);
+        self.await_host(|_, words| matches!(Said::decode(words), Some(Said::Ended { .. })));
     }
 
     /// A host that says nothing is gone itself.
-    fn await_host(&mut self, is_it: impl Fn(&Self, &[u8]) -> bool, words: &mut [u8]) {
+    fn await_host(&mut self, is_it: impl Fn(&Self, &[u8]) -> bool) {
         let until = Instant::now() + GRACE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -525,12 +518,11 @@ impl CellVisit {
                 Err(Errno::INTR) => continue,
                 _ => return,
             }
-            let Ok((length @ 1.., _)) = descriptors::receive(self.host.as_fd(), words) else { return };
-            let said = &words[..length];
+            let Ok((said, _)) = descriptors::receive_whole(self.host.as_fd(), LONGEST) else { return };
             if said.starts_with(b"refused\t") {
-                self.refused = refused(said);
+                self.refused = refused(&said);
             }
-            if is_it(self, said) {
+            if said.is_empty() || is_it(self, &said) {
                 return;
             }
         }

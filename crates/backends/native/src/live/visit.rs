@@ -51,8 +51,6 @@ pub struct Visit {
     overrun: Option<Overrun>,
     refused: Refused,
     end: Option<End>,
-    /// Room for what its host says.
-    words: Vec<u8>,
 }
 
 /// What happened in the sandbox meanwhile.
@@ -94,8 +92,7 @@ pub fn begin(
     starts: Starts,
 ) -> Result<Visit, SetupFailure> {
     check_descriptors()?;
-    let mut words = vec![0; LONGEST];
-    let greeting = greeted(&host, grant, &mut words)?;
+    let greeting = greeted(&host, grant)?;
     let powers = grant.powers();
     let Streams { input, output, error, terminal, apart, witness: _, outside: _ } = streams;
     let files = matches!(starts, Starts::Files(..));
@@ -143,14 +140,14 @@ pub fn begin(
         overrun: None,
         refused: Refused::default(),
         end: None,
-        words,
     })
 }
 
-/// Whose walls these are: they must be those that the grant demands. `words`: room for what is said.
-pub(super) fn greeted(host: &OwnedFd, grant: &Grant, words: &mut [u8]) -> Result<Greeting, SetupFailure> {
-    let (length, _) = descriptors::receive(host.as_fd(), words).map_err(cannot("be let into the sandbox"))?;
-    let greeting = words.get(..length).filter(|words| !words.is_empty()).and_then(Greeting::decode);
+/// Whose walls these are: they must be those that the grant demands.
+pub(super) fn greeted(host: &OwnedFd, grant: &Grant) -> Result<Greeting, SetupFailure> {
+    let received = descriptors::receive_whole(host.as_fd(), LONGEST);
+    let (words, _) = received.map_err(cannot("be let into the sandbox"))?;
+    let greeting = Some(words.as_slice()).filter(|words| !words.is_empty()).and_then(Greeting::decode);
     let greeting = greeting
         .ok_or_else(|| failure("the sandbox's host lets nobody in".to_owned(), "stop it, and open it again"))?;
     let differs = greeting.differs(grant);
@@ -201,13 +198,11 @@ pub fn wish(host: &OwnedFd, pause: bool) -> Result<(), Trouble> {
             .to_owned(),
     };
     let broken = |error: io::Error| cannot(format!("its host does not answer: {error}"));
-    let mut words = vec![0; LONGEST];
-    descriptors::receive(host.as_fd(), &mut words).map_err(broken)?;
+    descriptors::receive_whole(host.as_fd(), LONGEST).map_err(broken)?;
     let wish = if pause { Wish::Pause } else { Wish::Resume };
     descriptors::send(host.as_fd(), wish.word(), &[]).map_err(broken)?;
-    let (length, _) = descriptors::receive(host.as_fd(), &mut words).map_err(broken)?;
-    let said = String::from_utf8_lossy(words.get(..length).unwrap_or_default()).into_owned();
-    match said.as_str() {
+    let (said, _) = descriptors::receive_whole(host.as_fd(), LONGEST).map_err(broken)?;
+    match String::from_utf8_lossy(&said).as_ref() {
         "done" => Ok(()),
         "" => Err(broken(io::ErrorKind::UnexpectedEof.into())),
         why => Err(cannot(why.to_owned())),
@@ -342,21 +337,14 @@ impl Visit {
     }
 
     fn hear(&mut self) -> io::Result<()> {
-        let mut words = std::mem::take(&mut self.words);
-        let heard = self.hear_into(&mut words);
-        self.words = words;
-        heard
-    }
-
-    fn hear_into(&mut self, words: &mut [u8]) -> io::Result<()> {
-        let (length, along) = match descriptors::receive(self.host.as_fd(), words) {
-            Ok((0, _)) | Err(_) => {
+        let (words, along) = match descriptors::receive_whole(self.host.as_fd(), LONGEST) {
+            Ok((words, along)) if !words.is_empty() => (words, along),
+            Ok(_) | Err(_) => {
                 self.end = Some(End::Gone);
                 return Ok(());
             }
-            Ok(received) => received,
         };
-        let words = words.get(..length).unwrap_or_default();
+        let words = words.as_slice();
         match words {
             ASLEEP => {
                 self.end = Some(End::Asleep);
