@@ -11,6 +11,8 @@ pub mod capabilities;
 pub mod carried;
 pub mod clock;
 pub mod confined;
+#[cfg(target_arch = "x86_64")]
+pub mod copying;
 pub mod descriptors;
 pub mod dialer;
 pub mod doors;
