@@ -54,6 +54,7 @@ const TESTS: &[(&str, fn())] = &[
     ("a_worker_that_crashed_is_replaced", a_worker_that_crashed_is_replaced),
     ("who_answers_first_is_heard_first", who_answers_first_is_heard_first),
     ("a_worker_takes_questions_larger_than_its_socket", a_worker_takes_questions_larger_than_its_socket),
+    ("a_worker_for_one_question_waits_for_it_and_then_ends", a_worker_for_one_question_waits_for_it_and_then_ends),
     ("nothing_is_left_behind", nothing_is_left_behind),
     ("a_process_with_threads_is_refused", a_process_with_threads_is_refused),
     ("it_costs_less_than_it_is_worth", it_costs_less_than_it_is_worth),
@@ -352,6 +353,20 @@ fn a_worker_takes_questions_larger_than_its_socket() {
     // More than it has memory for.
     let ended = worker.ask(&vec![1; 200 << 20]).expect_err("too much");
     assert!(matches!(ended, Ended::TooMuchMemory), "{ended:?}");
+}
+
+fn a_worker_for_one_question_waits_for_it_and_then_ends() {
+    const LINGERS: Duration = Duration::from_millis(20);
+    let mut worker = Worker::start_for_one(ROOMY, LINGERS, <[u8]>::to_vec).expect("a worker");
+    // What it must live through: far longer than it lingers, and nobody asks.
+    std::thread::sleep(LINGERS * 10);
+    assert_eq!(worker.ask(b"question").expect("an answer"), b"question");
+    let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // Nobody tells it to: this comes back when it has ended by itself, and leaves it to be waited for.
+    let waited = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut ended, libc::WEXITED | libc::WNOWAIT) };
+    assert_eq!((waited, ended.si_signo, ended.si_code), (0, libc::SIGCHLD, libc::CLD_EXITED));
+    drop(worker);
+    assert_eq!(run(&ROOMY, || vec![1]).expect("the parent goes on"), [1]);
 }
 
 fn nothing_is_left_behind() {

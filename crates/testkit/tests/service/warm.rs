@@ -19,6 +19,8 @@ pub const ALL: &[(&str, Check)] = &[
     ("nothing_of_a_run_is_there_for_the_next", apart),
     ("a_copy_shares_no_memory_that_can_be_written_to", own_memory),
     ("what_stands_ready_is_of_no_use_when_the_walls_are_others_by_now", other_walls),
+    ("what_a_copy_was_told_to_expect_is_not_what_it_gets", told_anew),
+    ("code_that_was_read_ahead_is_judged_like_any_other", read_ahead),
     ("a_copy_can_not_change_the_program_that_it_is_a_copy_of", own_program),
     ("what_stands_ready_goes_with_its_server", gone),
 ];
@@ -189,6 +191,37 @@ fn other_walls(who: Who) -> Result<(), String> {
     server.desk.policy("[files]\nhide = [\"/etc/services\"]\n")?;
     let hidden = ask(&server, code, &json!({}))?;
     holds(!was_ready(&hidden) && seen(&hidden) == Some(1), &hidden)
+}
+
+/// Variables and the zone of time are set before there is a run, as they were foreseen.
+fn told_anew(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    let code =
+        "import os, time\nprint(os.environ.get('OLD'), os.environ.get('NEW'), os.environ.get('TZ'), time.strftime('%H', time.localtime(0)))";
+    server.desk.policy("[environment]\nset = { OLD = \"a\", TZ = \"UTC-3\" }\n")?;
+    let result = ask_ready(&server, code, &json!({}))?;
+    holds(result["stdout"]["text"] == "a None UTC-3 03\n", &result)?;
+    stands_ready(&server)?;
+    // The walls are the same, so whoever waits may be had; what it expects is what the policy said before.
+    server.desk.policy("[environment]\nset = { NEW = \"b\" }\n")?;
+    let result = ask(&server, code, &json!({}))?;
+    holds(was_ready(&result) && result["stdout"]["text"] == "None b None 00\n", &result)
+}
+
+fn read_ahead(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    ask_ready(&server, "print(1)", &json!({}))?;
+    // Only where somebody stands ready is it read before it is judged.
+    let code = "import os\nos.system('rm -rf /')";
+    let found = ask_ready(&server, code, &json!({}))?;
+    holds(found["findings"].as_array().is_some_and(|found| !found.is_empty()), &found)?;
+    server.desk.policy("[findings]\ncritical = \"deny\"\nhigh = \"deny\"\n")?;
+    stands_ready(&server)?;
+    let refused = server.post("/v1/run", &json!({"language": "python", "code": code}))?.expect(403)?.json()?;
+    holds(refused.to_string().contains("findings."), &refused)?;
+    stands_ready(&server)?;
+    let harmless = ask(&server, "print(2)", &json!({}))?;
+    holds(harmless["stdout"]["text"] == "2\n", &harmless)
 }
 
 /// Whoever comes from outside has a name for a file of the host: the program that it is a copy of.
