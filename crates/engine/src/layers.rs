@@ -145,7 +145,12 @@ pub fn left(
     // First: of a run that changed nothing else, the layers are gone after this.
     let mut outcome = collected(workspaces, Some(&run), record, outcome, collecting);
     let sandbox = run.record().shown();
-    let let_go = || backends.iter().for_each(|backend| backend.tidy());
+    // Mounts are gone even where something else can't be removed, and that is told.
+    let let_go = || {
+        for Trouble { message, fix } in backends.iter().filter_map(|backend| backend.tidy().err()) {
+            workspaces.watch().warn(&format!("{message}; {fix}"));
+        }
+    };
     let leftover = workspaces.finish(run, &let_go).unwrap_or_else(|trouble: Trouble| {
         let trouble = Some(trouble.to_string());
         Some(Leftover { sandbox, tally: Tally::default(), trouble, manifest: None, listed: Vec::new() })

@@ -42,7 +42,7 @@ mod toolchains;
 mod user;
 mod usher;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -74,6 +74,8 @@ pub struct Engine {
     reader: RefCell<Option<inspect::Reader>>,
     /// Has read it, and is to be ended.
     spent: RefCell<Option<inspect::Reader>>,
+    /// What only tidies up is left until whoever waits for an answer has it.
+    later: Cell<bool>,
     /// Looks into what a run made before it is released.
     examiner: Box<dyn Examiner>,
     version: &'static str,
@@ -121,6 +123,7 @@ impl Engine {
             examiner,
             reader: RefCell::default(),
             spent: RefCell::default(),
+            later: Cell::default(),
             version,
         }
     }
@@ -156,6 +159,7 @@ impl Service for Engine {
     }
 
     fn leave_for_later(&self) {
+        self.later.set(true);
         self.backends.iter().for_each(|backend| backend.leave_for_later());
         self.workspaces.leave_for_later();
     }
@@ -163,8 +167,8 @@ impl Service for Engine {
     fn tidy(&self) -> Result<(), Trouble> {
         drop(self.spent.take());
         // First: their mounts are of the layers that are removed next.
-        self.backends.iter().for_each(|backend| backend.tidy());
-        self.workspaces.tidy()
+        let apart = self.tidy_backends();
+        self.workspaces.tidy().and(apart)
     }
 
     fn permit(&self, request: &Request, kept: Option<&str>) -> Result<Permitted, Outcome> {
@@ -266,12 +270,26 @@ impl Engine {
             Ok(record) => record,
             Err(outcome) => return outcome,
         };
+        // What came of it is written down meanwhile.
+        self.backends.iter().for_each(|backend| backend.go_on_beside());
         let mut outcome = match self.admit(request, kept, &record) {
             Ok(admitted) => self.carry_out(request, &admitted, kept, &record),
             Err(outcome) => outcome,
         };
         record.watched_to_the_end(&mut outcome);
-        Telling::of(request).outcome(record.ended(request, outcome))
+        let outcome = Telling::of(request).outcome(record.ended(request, outcome));
+        // It ran, so its result is the answer.
+        if !self.later.get()
+            && let Err(Trouble { message, fix }) = self.tidy_backends()
+        {
+            self.watch.warn(&format!("{message}; {fix}"));
+        }
+        outcome
+    }
+
+    /// What is left of sandboxes that have ended is gone after this; the first that was not is told.
+    fn tidy_backends(&self) -> Result<(), Trouble> {
+        self.backends.iter().map(|backend| backend.tidy()).fold(Ok(()), Result::and)
     }
 
     fn carry_out(&self, request: &Request, admitted: &Admitted, kept: Option<&str>, record: &Record<'_>) -> Outcome {

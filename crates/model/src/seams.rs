@@ -268,7 +268,11 @@ pub trait Backend {
     fn expect_no_more(&self) {}
     /// From here on, what only takes apart sandboxes that have ended is left to `tidy`: somebody waits for an answer.
     fn leave_for_later(&self) {}
-    fn tidy(&self) {}
+    /// The same for whoever has work to do meanwhile, and waits for all of it in the end: it goes on beside that.
+    fn go_on_beside(&self) {}
+    fn tidy(&self) -> Result<(), Trouble> {
+        Ok(())
+    }
     /// What this host can hold, tried out for real.
     fn diagnose(&self) -> BackendReport;
     /// The image that this grant's sandbox would stand on, if it stands on one and that is there.

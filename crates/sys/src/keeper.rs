@@ -1,5 +1,6 @@
 //! A process that does nothing but wait for the end: the sandbox's, when we tell it to, or our own, even if we are
-//! killed. Then it removes what would be left: control groups outlive those who made them.
+//! killed. Then it removes what would be left: control groups outlive those who made them. It can also hold what takes long to
+//! be taken apart, so that this happens at its end and not at ours.
 //!
 //! It shares our memory, because a copy would cost every start a tenth of a millisecond. So it may not use anything
 //! that two threads can't use at once: it makes its system calls itself (`rustix` keeps no `errno`), allocates
@@ -7,7 +8,7 @@
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -30,14 +31,17 @@ struct Charge {
     ward: Pid,
     /// Our end of `word`, in the keeper's own table of descriptors.
     ear: RawFd,
+    /// In that table as well: open until it ends.
+    holds: Option<RawFd>,
 }
 
 /// Beyond all numbers of processes. Words add up until they are read.
 const NOW: u64 = 1 << 32;
 
 impl Keeper {
-    /// `folders`: control groups to be removed after our end, the innermost first.
-    pub fn start(folders: &[CString], _alone: Alone) -> io::Result<Keeper> {
+    /// `folders`: control groups to be removed after our end, the innermost first. `holds`: stays open for as long as it is there,
+    /// whatever becomes of ours.
+    pub fn start(folders: &[CString], holds: Option<BorrowedFd<'_>>, _alone: Alone) -> io::Result<Keeper> {
         let with_members = |folder: &CString| {
             let mut members = folder.as_bytes().to_vec();
             members.extend_from_slice(b"/cgroup.procs");
@@ -45,7 +49,8 @@ impl Keeper {
         };
         let folders: io::Result<Vec<_>> = folders.iter().map(with_members).collect();
         let word = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let charge = Charge { folders: folders?, ward: rustix::process::getpid(), ear: word.as_raw_fd() };
+        let holds = holds.map(|held| held.as_raw_fd());
+        let charge = Charge { folders: folders?, ward: rustix::process::getpid(), ear: word.as_raw_fd(), holds };
         let charge = Box::leak(Box::new(charge));
         let stack = stack::top()?;
         // SAFETY: stack and charge are never freed or touched again by us. `keep` uses neither the allocator nor
@@ -67,7 +72,14 @@ impl Keeper {
 
     /// Has the groups removed as soon as `first`, a child of ours that is not waited for yet, has ended.
     pub fn remove_after(&self, first: i32) -> io::Result<()> {
-        self.say(first as u64)
+        // Beside us: some kernels would have it take our processor while another has nothing to do. Where that can't be had, it is only
+        // later.
+        let elsewhere = process::stay_elsewhere(self.pid);
+        let said = self.say(first as u64);
+        // It has been woken there. If others run there, it may come back.
+        match elsewhere.and_then(|all| all.map_or(Ok(()), |all| process::run_anywhere(self.pid, &all))) {
+            Ok(()) | Err(_) => said,
+        }
     }
 
     /// Waits until it has removed the groups, which nobody is in any more.
@@ -103,23 +115,31 @@ extern "C" fn keep(charge: *mut c_void) -> c_int {
 }
 
 fn watch(charge: &Charge) -> Result<(), Errno> {
-    let ear = forget_all_but(charge.ear)?;
+    let ear = forget_all_but(charge.ear, charge.holds)?;
     wait_for_either(charge.ward, &ear)?;
     charge.folders.iter().try_for_each(|(folder, members, state)| remove_with(folder, members, state))
 }
 
 /// Closes our copies of everything else: a pipe that the keeper held would never end for its reader.
-fn forget_all_but(ear: RawFd) -> Result<OwnedFd, Errno> {
+fn forget_all_but(ear: RawFd, holds: Option<RawFd>) -> Result<OwnedFd, Errno> {
     let close = |first: u32, last: u32| -> Result<(), Errno> {
-        // SAFETY: the keeper's table of descriptors is its own, and nothing in it but `ear` is used.
+        if first > last {
+            return Ok(());
+        }
+        // SAFETY: the keeper's table of descriptors is its own, and nothing in it but `ear` and `holds` is used.
         unsafe { syscalls::syscall!(syscalls::Sysno::close_range, first, last, 0) }
             .map_err(|error| Errno::from_raw_os_error(error.into_raw()))?;
         Ok(())
     };
-    if ear > 0 {
-        close(0, ear as u32 - 1)?;
+    let other = holds.unwrap_or(ear);
+    let [lower, upper] = [ear.min(other) as u32, ear.max(other) as u32];
+    if lower > 0 {
+        close(0, lower - 1)?;
     }
-    close(ear as u32 + 1, u32::MAX)?;
+    if upper > 0 {
+        close(lower + 1, upper - 1)?;
+    }
+    close(upper + 1, u32::MAX)?;
     // SAFETY: open in this table, and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(ear) })
 }

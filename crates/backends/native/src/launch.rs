@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sys::identity::{self, Mapping};
+use sys::keeper::Keeper;
 use sys::process::{self, Alone, Forked, Namespaces, Strings};
 use sys::seccomp::{self, Answer};
 use sys::{mounts, signals};
@@ -24,6 +25,7 @@ use crate::carrier::{self, Carrier, Ties};
 use crate::groups::{Ceiling, Group, Placement};
 use crate::host::Host;
 use crate::input::Input;
+use crate::leavings;
 use crate::measure::Disk;
 use crate::output::Pumps;
 use crate::plan::{Blueprint, Groundwork, Tree};
@@ -59,9 +61,11 @@ pub struct Raised {
     pub owner: Option<(u32, u32)>,
     /// Namespaces and rules, as `wire::OFFERED` names them, for who comes in later.
     pub offered: Vec<OwnedFd>,
-    /// Its mounts, which are taken apart when the last descriptor of them is closed. Nothing where there are none of its own, or
-    /// where we may not see them: then the end of its last process waits for that.
+    /// Its mounts, which are taken apart when the last descriptor of them is closed. Nothing where there are none of its own, where a
+    /// keeper has them, or where we may not see them: then the end of its last process waits for that.
     pub mounts: Option<OwnedFd>,
+    /// Has the mounts where there is no control group whose keeper could have them.
+    pub keeper: Option<Keeper>,
     /// Somebody is to come in.
     pub offers: bool,
     /// And did: their number, as we see it.
@@ -116,7 +120,7 @@ pub fn launch(
     // A child is born into a group of the unified hierarchy. Into an older one it goes by itself, later: so the time
     // that it takes to make can pass while the child does other things.
     let early = matches!(host.groups, Placement::Unified { .. });
-    let group = if early { make_group(blueprint.ceiling.as_ref(), host, alone)? } else { None };
+    let group = if early { make_group(blueprint.ceiling.as_ref(), host, None, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
         let Streams { input, output, error, terminal, apart, witness, outside } = streams;
@@ -224,6 +228,7 @@ pub fn launch(
         owner,
         offered: Vec::new(),
         mounts: None,
+        keeper: None,
         offers: false,
         guest: None,
     };
@@ -238,12 +243,17 @@ pub fn launch(
             let of_child = format!("/proc/{pid}/ns/mnt");
             raised.mounts = rustix::fs::open(of_child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
         }
-        if early {
-            return Ok(());
+        if !early {
+            let held = raised.mounts.as_ref().filter(|_| leavings::go_on_beside()).map(AsFd::as_fd);
+            raised.group = make_group(ceiling.as_ref(), host, held, alone)?;
+            if held.is_some() && raised.group.is_some() {
+                raised.mounts = None;
+            }
+            raised.clock.lap("parent: make the control group, while the child builds its root");
+            raised.group.as_ref().map_or(Ok(()), |group| open_doors(group, raised.wire.as_fd()))?;
         }
-        raised.group = make_group(ceiling.as_ref(), host, alone)?;
-        raised.clock.lap("parent: make the control group, while the child builds its root");
-        raised.group.as_ref().map_or(Ok(()), |group| open_doors(group, raised.wire.as_fd()))
+        raised.hand_mounts_over(alone);
+        Ok(())
     });
     // While the child builds its root, and we would only wait for it.
     let armed =
@@ -276,8 +286,13 @@ pub fn launch(
     }
 }
 
-fn make_group(ceiling: Option<&Ceiling>, host: &Host, alone: Alone) -> Result<Option<Group>, SetupFailure> {
-    let made = ceiling.map_or(Ok(None), |ceiling| Group::make(&host.groups, ceiling, alone));
+fn make_group(
+    ceiling: Option<&Ceiling>,
+    host: &Host,
+    held: Option<BorrowedFd<'_>>,
+    alone: Alone,
+) -> Result<Option<Group>, SetupFailure> {
+    let made = ceiling.map_or(Ok(None), |ceiling| Group::make(&host.groups, ceiling, held, alone));
     made.map_err(|error| of(Wall::Memory, error.to_string()))
 }
 
@@ -508,10 +523,21 @@ fn await_proof(raised: &mut Raised, trials: &[Trial]) -> Result<(), SetupFailure
 }
 
 impl Raised {
+    /// Has its mounts taken apart beside us when it has ended, if that is how it is done here. Where it can't be had, we do it ourselves.
+    fn hand_mounts_over(&mut self, alone: Alone) {
+        if let Some(mounts) = self.mounts.as_ref().filter(|_| leavings::go_on_beside())
+            && let Ok(keeper) = Keeper::start(&[], Some(mounts.as_fd()), alone)
+        {
+            self.keeper = Some(keeper);
+            self.mounts = None;
+        }
+    }
+
     /// Ends whatever has begun and removes it.
     pub fn abandon(self, failed: SetupFailure) -> SetupFailure {
-        let Raised { pid, handle, group, .. } = self;
+        let Raised { pid, handle, group, keeper, .. } = self;
         let ended = process::signal(handle.as_fd(), 9).and_then(|()| process::wait(pid, false).map(drop));
+        let ended = ended.and_then(|()| keeper.map_or(Ok(()), Keeper::dismiss));
         match ended {
             Ok(()) => undo(group, failed),
             Err(error) => {

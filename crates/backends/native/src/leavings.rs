@@ -1,12 +1,16 @@
 //! What is left of a sandbox when nobody is in it any more: its mounts and its control group. To take them apart takes the kernel as
-//! long as to start a program; so where somebody waits for an answer, they are left until that was given.
+//! long as to start a program, and there is other work to do: what came of it is yet to be written down and answered. So it goes on beside
+//! that where another processor has nothing to do, or is left until the answer was given where others have.
 //!
-//! Of this process: who ends before that has left nothing, since the kernel closes its descriptors, and a group's keeper removes it
+//! Of this process: who ends before that has left nothing, since the kernel closes its descriptors, and a keeper does its work
 //! when its ward has ended.
 
 use std::cell::RefCell;
+use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
+
+use sys::keeper::Keeper;
 
 use crate::groups::Group;
 
@@ -16,50 +20,86 @@ thread_local! {
 }
 
 struct Leavings {
-    put_off: bool,
-    mounts: Vec<OwnedFd>,
-    groups: Vec<Group>,
+    when: When,
+    list: Vec<Left>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// As soon as the sandbox has ended, and whoever ended it waits for that.
+    Now,
+    /// At the same time, and `tidy` waits for it.
+    Beside,
+    /// In `tidy`.
+    Later,
 }
 
 impl Leavings {
-    const NONE: Leavings = Leavings { put_off: false, mounts: Vec::new(), groups: Vec::new() };
+    const NONE: Leavings = Leavings { when: When::Now, list: Vec::new() };
+}
+
+/// Something that is to be taken apart.
+pub enum Left {
+    /// `begun`: its keeper was told to.
+    Group { group: Group, begun: bool },
+    /// It was told to.
+    Keeper(Keeper),
+    Mounts(OwnedFd),
+}
+
+impl Left {
+    /// It is gone after this.
+    fn remove(self) -> io::Result<()> {
+        match self {
+            Left::Group { group, begun: true } => group.await_removal(),
+            Left::Group { group, begun: false } => group.remove(),
+            Left::Keeper(keeper) => keeper.finish(),
+            Left::Mounts(mounts) => {
+                drop(mounts);
+                Ok(())
+            }
+        }
+    }
 }
 
 /// From here on they are left until `tidy`.
 pub fn put_off() {
-    LEFT.with_borrow_mut(|left| left.put_off = true);
+    LEFT.with_borrow_mut(|left| left.when = When::Later);
 }
 
-/// Has these mounts taken apart, now or later.
-pub fn leave(mounts: OwnedFd) {
-    let now = LEFT.with_borrow_mut(|left| match left.put_off {
-        true => {
-            left.mounts.push(mounts);
+/// From here on they are taken apart beside us, unless they are put off.
+pub fn go_on() {
+    LEFT.with_borrow_mut(|left| {
+        if left.when == When::Now {
+            left.when = When::Beside;
+        }
+    });
+}
+
+pub fn are_put_off() -> bool {
+    LEFT.with_borrow(|left| left.when == When::Later)
+}
+
+pub fn go_on_beside() -> bool {
+    LEFT.with_borrow(|left| left.when == When::Beside)
+}
+
+/// Of a sandbox in which nobody is any more: gone now, or after `tidy`.
+pub fn leave(left: Left) -> io::Result<()> {
+    let now = LEFT.with_borrow_mut(|leavings| match leavings.when {
+        When::Now => Some(left),
+        When::Beside if matches!(left, Left::Mounts(_)) => Some(left),
+        When::Beside | When::Later => {
+            leavings.list.push(left);
             None
         }
-        false => Some(mounts),
     });
-    drop(now);
+    now.map_or(Ok(()), Left::remove)
 }
 
-/// Whether there is a later.
-pub fn are_put_off() -> bool {
-    LEFT.with_borrow(|left| left.put_off)
-}
-
-/// Has this group, which nobody is in any more, removed later.
-pub fn leave_group(group: Group) {
-    LEFT.with_borrow_mut(|left| left.groups.push(group));
-}
-
-/// They are gone after this.
-pub fn tidy() {
-    // Not while it is borrowed: closing takes long.
-    let (groups, mounts) =
-        LEFT.with_borrow_mut(|left| (std::mem::take(&mut left.groups), std::mem::take(&mut left.mounts)));
-    drop(mounts);
-    // What can't be removed here stays with its keeper, who tries again after our end.
-    match groups.into_iter().try_for_each(Group::remove) {
-        Ok(()) | Err(_) => {}
-    }
+/// They are gone after this. What can't be removed here stays with its keeper, who tries again after our end.
+pub fn tidy() -> io::Result<()> {
+    // Not while it is borrowed: it takes long.
+    let list = LEFT.with_borrow_mut(|left| std::mem::take(&mut left.list));
+    list.into_iter().map(Left::remove).fold(Ok(()), Result::and)
 }

@@ -335,8 +335,15 @@ impl Backend for Native {
         leavings::put_off();
     }
 
-    fn tidy(&self) {
-        leavings::tidy();
+    fn go_on_beside(&self) {
+        leavings::go_on();
+    }
+
+    fn tidy(&self) -> Result<(), Trouble> {
+        leavings::tidy().map_err(|error| Trouble {
+            message: format!("what is left of a sandbox could not be removed: {error}"),
+            fix: "its keeper tries again when this has ended; `belljar doctor` shows what this host can hold".to_owned(),
+        })
     }
 
     fn diagnose(&self) -> BackendReport {

@@ -21,7 +21,7 @@ use crate::denials::Denials;
 use crate::groups::Group;
 use crate::input::Input;
 use crate::launch::Raised;
-use crate::leavings;
+use crate::leavings::{self, Left};
 use crate::live::desk::{Counts, Desk, Wish};
 use crate::measure::{Measure, records};
 use crate::output::Pumps;
@@ -150,12 +150,14 @@ impl Warm {
             programs.ending();
             // As late as there is still something to wait for: whoever removes it may take our processor.
             if !later {
-                removing = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
+                removing = match (&raised.group, &raised.keeper) {
+                    (Some(group), _) => group.remove_after(raised.pid),
+                    (None, Some(keeper)) => keeper.remove_after(raised.pid),
+                    (None, None) => Ok(()),
+                };
             }
         });
-        if let Some(mounts) = raised.mounts.take() {
-            leavings::leave(mounts);
-        }
+        let mounts = raised.mounts.take().map_or(Ok(()), |mounts| leavings::leave(Left::Mounts(mounts)));
         raised.clock.lap("parent: end the namespaces");
         drop(terminal);
         raised.input.give_back();
@@ -164,13 +166,16 @@ impl Warm {
         let elapsed = raised.started.elapsed();
         let removed = raised.group.take().map_or(Ok(()), |group| match removing {
             // Only if nobody is in it any more.
-            _ if later && reaped.is_ok() => {
-                leavings::leave_group(group);
-                Ok(())
-            }
+            Ok(()) if reaped.is_ok() => leavings::leave(Left::Group { group, begun: true }),
+            _ if later && reaped.is_ok() => leavings::leave(Left::Group { group, begun: false }),
             Ok(()) => group.await_removal(),
             Err(_) => group.remove(),
         });
+        let removed = removed.and(mounts).and(raised.keeper.take().map_or(Ok(()), |keeper| match removing {
+            Ok(()) if reaped.is_ok() => leavings::leave(Left::Keeper(keeper)),
+            // It holds nothing but mounts.
+            _ => keeper.dismiss(),
+        }));
         raised.clock.lap("parent: wait until the control group is removed");
 
         let well = watched
@@ -263,6 +268,8 @@ fn end(raised: &Raised, meanwhile: impl FnOnce()) -> io::Result<(Ended, process:
     meanwhile();
     let (_, ended, used) = process::wait(raised.pid, false)?.ok_or(io::ErrorKind::NotFound)?;
     if raised.sweep {
+        // Whoever takes an earlier one apart is a child of ours, too.
+        leavings::tidy()?;
         sweep(raised.group.as_ref().map(Group::keeper))?;
     }
     Ok((ended, used))

@@ -40,7 +40,7 @@ impl Freezer {
         let parent = Path::new("/sys/fs/cgroup/freezer").join(own.trim_start_matches('/'));
         let place = parent.join(folder.file_name().unwrap_or_default());
         // Known to somebody else before it exists.
-        let keeper = Keeper::start(&[name_of(&place)?], Alone::prove()?)?;
+        let keeper = Keeper::start(&[name_of(&place)?], None, Alone::prove()?)?;
         match std::fs::create_dir(&place) {
             Ok(()) => Ok(Freezer::Older { members: folder.to_owned(), folder: place, keeper }),
             Err(error) => {

@@ -94,8 +94,13 @@ pub struct Group {
 }
 
 impl Group {
-    /// `None` where there is nowhere to make one.
-    pub fn make(placement: &Placement, ceiling: &Ceiling, alone: Alone) -> io::Result<Option<Group>> {
+    /// `None` where there is nowhere to make one. `held`: its keeper has this open until its end.
+    pub fn make(
+        placement: &Placement,
+        ceiling: &Ceiling,
+        held: Option<BorrowedFd<'_>>,
+        alone: Alone,
+    ) -> io::Result<Option<Group>> {
         let mut random = [0u8; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let name =
@@ -106,7 +111,7 @@ impl Group {
         }
         // The keeper first: from the moment a folder exists, somebody else knows of it.
         let names: io::Result<Vec<CString>> = folders.iter().rev().map(|folder| name_of(folder)).collect();
-        let keeper = Keeper::start(&names?, alone)?;
+        let keeper = Keeper::start(&names?, held, alone)?;
         let mut group = Group { folders, unified: None, peak: None, events: None, keeper, freezer: None };
         match group.fill(placement, ceiling) {
             Ok(()) => Ok(Some(group)),
