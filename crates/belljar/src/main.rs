@@ -11,6 +11,8 @@ use engine::Engine;
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator::new();
 
 fn main() -> ExitCode {
+    #[cfg(target_env = "musl")]
+    sys::allocator::keep_small_blocks();
     // Inside gVisor, where this same program is the first process.
     if std::env::args_os().next().is_some_and(|name| name == guest::usher::NAME) {
         return guest::usher::begin();

@@ -58,7 +58,7 @@ fn finish<'a>(orders: &'a Orders, wire: &'a OwnedFd, mut state: State<'a>, done:
         let copies = Copies::of(state.trees_to_copy());
         // With nobody to help, they are copied in their turn.
         if copies.count() > 0
-            && let Ok(copying) = copies.begin(alone)
+            && let Ok(copying) = copies.begin(orders.beside, alone)
         {
             state.copying = Some(copying);
             state.copies = Some((copies, 0));

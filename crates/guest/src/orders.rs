@@ -33,6 +33,8 @@ pub struct Orders {
     pub mask: signals::Mask,
     /// Report how long each step took.
     pub trace: bool,
+    /// The processor of whoever told them and waits there, for one that must stay away from it until its walls stand.
+    pub beside: Option<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,6 +189,7 @@ mod tests {
             handed: None,
             mask: signals::Mask::from(1 << 14 | 1),
             trace: true,
+            beside: Some(3),
         }
     }
 
@@ -205,7 +208,7 @@ mod tests {
         let payload = heard.payload.expect("a payload");
         assert_eq!((payload.gifts, payload.terminal, payload.directory), (vec![7], true, text("/")));
         assert_eq!(u64::from(heard.mask), 1 << 14 | 1);
-        assert!(heard.trace && heard.handed.is_none());
+        assert!(heard.trace && heard.handed.is_none() && heard.beside == Some(3));
         assert_eq!(streams.len(), 3);
     }
 

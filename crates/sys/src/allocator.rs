@@ -3,8 +3,13 @@
 //! musl's own allocator gives every few pages back to the kernel and asks for them again: a tenth of all calls of a start. This
 //! is `dlmalloc` behind the standard library's mutex, which is an atomic exchange where nobody else wants it, and never allocates
 //! on Linux. `dlmalloc`'s own way to be global takes musl's mutex instead, which took a tenth of our own time in a start.
+//!
+//! Even so, a start asks for memory three thousand times and gives it back as often, mostly for names and paths, and that was a fifth of
+//! its own time. So the first thread, which does all of it, keeps small blocks that it gave back, a few of each size, for the next time
+//! that it wants one like that: no exchange, and no list of all that is free. Other threads come and go, and keep none.
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -86,30 +91,144 @@ unsafe impl dlmalloc::Allocator for Pages {
     }
 }
 
-// SAFETY: `dlmalloc` keeps what is asked of an allocator, each call is made with the layout that the block has, and none unwinds.
+/// Sizes of blocks that are kept are multiples of this, and so are their addresses.
+const GRAIN: usize = 16;
+/// Up to `KINDS * GRAIN` bytes.
+const KINDS: usize = 32;
+/// Of each size. What is kept is no part of what the heap could join to larger blocks.
+const MOST_KEPT: u8 = 24;
+
+/// Blocks that were given back, those of one size in a chain: each begins with the address of the next.
+struct Kept {
+    /// Nothing is kept before `keep_small_blocks`.
+    begun: bool,
+    first: [*mut u8; KINDS],
+    count: [u8; KINDS],
+}
+
+thread_local! {
+    // Neither made when it is first used nor dropped: it is there as the thread's memory is.
+    static KEPT: UnsafeCell<Kept> =
+        const { UnsafeCell::new(Kept { begun: false, first: [ptr::null_mut(); KINDS], count: [0; KINDS] }) };
+}
+
+/// For a thread that lives as long as the process: what one that ends has kept is lost.
+pub fn keep_small_blocks() {
+    with_kept(|kept| kept.begun = true);
+}
+
+#[inline]
+fn with_kept<T>(work: impl FnOnce(&mut Kept) -> T) -> T {
+    // SAFETY: this thread's own, and `work` is one of ours, none of which allocates or comes back here.
+    KEPT.with(|kept| work(unsafe { &mut *kept.get() }))
+}
+
+/// Which kind of block is kept for this; nothing, if it is too large, or must lie at rounder addresses.
+#[inline]
+fn kind(layout: Layout) -> Option<usize> {
+    let kind = layout.size().wrapping_sub(1) / GRAIN;
+    (kind < KINDS && layout.align() <= GRAIN).then_some(kind)
+}
+
+/// The size that all blocks of a kind have.
+#[inline]
+fn size_of_kind(kind: usize) -> usize {
+    (kind + 1) * GRAIN
+}
+
+impl Kept {
+    #[inline]
+    fn take(&mut self, kind: usize) -> Option<*mut u8> {
+        let block = self.first[kind];
+        if block.is_null() {
+            return None;
+        }
+        // SAFETY: a block that is kept is nobody else's, is large enough, and was given the address of the next one by `put`.
+        self.first[kind] = unsafe { block.cast::<*mut u8>().read() };
+        self.count[kind] -= 1;
+        Some(block)
+    }
+
+    /// Whether it is kept.
+    #[inline]
+    fn put(&mut self, kind: usize, block: *mut u8) -> bool {
+        if !self.begun || self.count[kind] == MOST_KEPT {
+            return false;
+        }
+        // SAFETY: whoever had it gave it back; it is at least `GRAIN` bytes at a multiple of that.
+        unsafe { block.cast::<*mut u8>().write(self.first[kind]) };
+        self.first[kind] = block;
+        self.count[kind] += 1;
+        true
+    }
+}
+
+// SAFETY: `dlmalloc` keeps what is asked of an allocator; a block of a kind has that kind's whole size, whoever asked for it and with
+// whichever layout of the kind, and is either with whoever asked for it, kept by one thread, or the heap's. None unwinds.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those of `malloc`.
-        self.locked(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
+        let Some(kind) = kind(layout) else {
+            // SAFETY: the caller's promises are those of `malloc`.
+            return self.locked(|heap| unsafe { heap.malloc(layout.size(), layout.align()) });
+        };
+        match with_kept(|kept| kept.take(kind)) {
+            Some(block) => block,
+            // SAFETY: as above.
+            None => self.locked(|heap| unsafe { heap.malloc(size_of_kind(kind), GRAIN) }),
+        }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
-        self.locked(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
+        let Some(kind) = kind(layout) else {
+            // SAFETY: as above.
+            return self.locked(|heap| unsafe { heap.calloc(layout.size(), layout.align()) });
+        };
+        match with_kept(|kept| kept.take(kind)) {
+            Some(block) => {
+                // SAFETY: it has the size of its kind, and is ours.
+                unsafe { block.write_bytes(0, layout.size()) };
+                block
+            }
+            // SAFETY: as above.
+            None => self.locked(|heap| unsafe { heap.calloc(size_of_kind(kind), GRAIN) }),
+        }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as above; the block is one of ours.
-        self.locked(|heap| unsafe { heap.free(block, layout.size(), layout.align()) });
+        let (size, align) = match kind(layout) {
+            Some(kind) if with_kept(|kept| kept.put(kind, block)) => return,
+            Some(kind) => (size_of_kind(kind), GRAIN),
+            None => (layout.size(), layout.align()),
+        };
+        // SAFETY: as above; the block is one of ours, and was asked for with these.
+        self.locked(|heap| unsafe { heap.free(block, size, align) });
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
-        self.locked(|heap| unsafe { heap.realloc(block, layout.size(), layout.align(), size) })
+        // SAFETY: the caller promises that the new size is a valid one.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        match (kind(layout), kind(wanted)) {
+            (None, None) => {
+                // SAFETY: as above.
+                self.locked(|heap| unsafe { heap.realloc(block, layout.size(), layout.align(), size) })
+            }
+            (from, to) if from == to => block,
+            _ => {
+                // SAFETY: both are blocks of ours, apart from each other, and as large as is copied.
+                unsafe {
+                    let moved = self.alloc(wanted);
+                    if !moved.is_null() {
+                        ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
+                        self.dealloc(block, layout);
+                    }
+                    moved
+                }
+            }
+        }
     }
 }
 
@@ -123,23 +242,34 @@ mod tests {
     #[test]
     fn blocks_belong_to_whoever_asked_for_them() {
         let work = |mark: u8| {
+            // Half of them keep what they give back.
+            if mark % 2 == 0 {
+                keep_small_blocks();
+            }
             let mut blocks: Vec<(*mut u8, Layout)> = Vec::new();
             for round in 0..20_000_usize {
-                let size = 1 + (round * 37 + usize::from(mark) * 11) % 3_000;
+                // Most are small, as in life.
+                let most = if round % 4 == 0 { 3_000 } else { 600 };
+                let size = 1 + (round * 37 + usize::from(mark) * 11) % most;
                 let layout = Layout::from_size_align(size, 1 << (round % 6)).expect("a layout");
                 // SAFETY: a block is written within its size, and given back once with its own layout.
                 unsafe {
                     let block = if round % 3 == 0 { HEAP.alloc_zeroed(layout) } else { HEAP.alloc(layout) };
                     assert!(!block.is_null() && block.align_offset(layout.align()) == 0);
+                    assert!(round % 3 != 0 || (0..size).all(|at| block.add(at).read() == 0));
                     block.write_bytes(mark, size);
                     blocks.push((block, layout));
                     if round % 5 == 0
                         && let Some((block, layout)) = blocks.pop()
                     {
-                        let larger = Layout::from_size_align(layout.size() * 2, layout.align()).expect("a layout");
-                        let block = HEAP.realloc(block, layout, larger.size());
-                        block.add(layout.size()).write_bytes(mark, layout.size());
-                        blocks.push((block, larger));
+                        // Larger, smaller, or hardly another.
+                        let size = [layout.size() * 2, layout.size().div_ceil(3), layout.size() + 1][round / 5 % 3];
+                        let other = Layout::from_size_align(size, layout.align()).expect("a layout");
+                        let block = HEAP.realloc(block, layout, size);
+                        let same = layout.size().min(size);
+                        assert!((0..same).all(|at| block.add(at).read() == mark));
+                        block.add(same).write_bytes(mark, size - same);
+                        blocks.push((block, other));
                     }
                     if blocks.len() > 200 {
                         let (block, layout) = blocks.swap_remove(round % 200);

@@ -27,11 +27,13 @@ struct Task<T: 'static> {
 }
 
 impl Assistant {
-    /// Begins `work`, which must do nothing but system calls without `errno` and stores to what is made to be shared.
+    /// Begins `work`, which must do nothing but system calls without `errno` and stores to what is made to be shared. `beside`: a
+    /// processor that is idle, for whoever may run on one only.
     pub(crate) fn begin<T: Sync + 'static>(
         _alone: Alone,
         about: &'static T,
         work: fn(&'static T) -> Result<i32, Errno>,
+        beside: Option<usize>,
     ) -> io::Result<Assistant> {
         let result = AtomicI32::new(-Errno::IO.raw_os_error());
         let task: &'static Task<T> = Box::leak(Box::new(Task { about, work, result }));
@@ -44,8 +46,12 @@ impl Assistant {
             libc::clone(run::<T>, stack, flags, argument).into()
         })?;
         // Beside us, or it is no help: some kernels begin it where we are, and let it wait. Where that can't be had, it is only later.
-        match process::stay_elsewhere(pid as i32) {
-            Ok(_) | Err(_) => {}
+        let elsewhere = match (process::stay_elsewhere(pid as i32), beside) {
+            (Ok(None), Some(processor)) => process::run_on(pid as i32, processor),
+            (elsewhere, _) => elsewhere.map(drop),
+        };
+        match elsewhere {
+            Ok(()) | Err(_) => {}
         }
         Ok(Assistant { pid: pid as i32, result: &task.result })
     }

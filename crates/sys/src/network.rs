@@ -26,7 +26,7 @@ pub fn begin(alone: Alone, trees: &'static Copies) -> io::Result<Pending> {
         trees.make();
         make().map(IntoRawFd::into_raw_fd)
     };
-    Assistant::begin(alone, trees, work).map(Pending)
+    Assistant::begin(alone, trees, work, None).map(Pending)
 }
 
 impl Pending {

@@ -122,6 +122,22 @@ pub fn stay_elsewhere(pid: i32) -> io::Result<Option<Processors>> {
     Ok(Some(all))
 }
 
+/// The one that we run on just now.
+pub fn processor() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
+/// Has a child run on this one.
+pub fn run_on(pid: i32, processor: usize) -> io::Result<()> {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let mut one = CpuSet::new();
+    if processor >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    one.set(processor);
+    Ok(sched_setaffinity(rustix::process::Pid::from_raw(pid), &one)?)
+}
+
 /// Has a child run wherever it may.
 pub fn run_anywhere(pid: i32, all: &Processors) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(pid), all)?)

@@ -55,13 +55,13 @@ impl Copies {
         self.wanted.len()
     }
 
-    /// Has them copied beside us. To be joined once all are taken.
-    pub fn begin(&'static self, alone: Alone) -> io::Result<Copying> {
+    /// Has them copied beside us, on that processor if we may run on one only. To be joined once all are taken.
+    pub fn begin(&'static self, beside: Option<usize>, alone: Alone) -> io::Result<Copying> {
         let work = |copies: &'static Copies| {
             copies.make();
             Ok(0)
         };
-        Assistant::begin(alone, self, work).map(Copying)
+        Assistant::begin(alone, self, work, beside).map(Copying)
     }
 
     /// Copies all that nobody has taken, one after the other. Allocates nothing.
