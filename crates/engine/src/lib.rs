@@ -153,9 +153,9 @@ impl Service for Engine {
 
     fn limber_up(&self) {
         let request = Request { command: vec!["/bin/true".into()], ..Request::default() };
-        // Whatever is wrong with it here is nobody's request. No code is read for it, and so no rules that may change; and no backend
-        // is asked what it can do.
+        // Whatever is wrong with it here is nobody's request. No code is read for it, and so no rules that may change.
         drop(self.foresee(&request));
+        self.backends.iter().for_each(|backend| backend.limber_up());
     }
 
     fn leave_for_later(&self) {

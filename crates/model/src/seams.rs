@@ -262,6 +262,8 @@ pub trait Backend {
             layers: false,
         })
     }
+    /// Looks at what every request needs to know of this host, to no effect: cheap, or not at all.
+    fn limber_up(&self) {}
     /// A sandbox will probably be opened soon. What does not depend on what is granted to it may be begun meanwhile.
     fn expect(&self) {}
     /// Not that soon: what was begun is ended.

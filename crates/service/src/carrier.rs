@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::time::Duration;
 
 use model::Watch;
 use rustix::net::RecvFlags;
@@ -21,8 +22,7 @@ pub const HANDED_OVER: &[u8] = b"job";
 
 /// Waits for one job and does it. `taken` is told that this one waits no more.
 pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], make: Maker) -> io::Result<()> {
-    // Not if it takes time from somebody.
-    if !descriptors::is_readable(jobs) && !others_wait() {
+    if there_is_time(jobs) {
         make(None, Box::new(Nobody)).limber_up();
     }
     let mut words = [0; HANDED_OVER.len() + 1];
@@ -79,6 +79,22 @@ pub fn carry(jobs: BorrowedFd<'_>, taken: BorrowedFd<'_>, warm: &[Interpreter], 
     drop(service.tidy());
     drop(place.map(task::leave));
     said
+}
+
+/// Looked for so often while others want to run, and so far apart: about as long as a command takes that somebody waits for.
+const LOOKS: usize = 30;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Waits until a processor has nothing to do: whoever limbers up takes no time from anybody. Not if there is a job before that.
+fn there_is_time(jobs: BorrowedFd<'_>) -> bool {
+    let mut none_yet = !descriptors::is_readable_within(jobs, Duration::ZERO);
+    for _ in 0..LOOKS {
+        if !none_yet || !others_wait() {
+            return none_yet;
+        }
+        none_yet = !descriptors::is_readable_within(jobs, PAUSE);
+    }
+    false
 }
 
 /// Whether more want to run just now than there are processors for.

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -46,10 +47,15 @@ pub fn send(wire: BorrowedFd<'_>, words: &[u8], descriptors: &[BorrowedFd<'_>]) 
 
 /// Whether there is something to read now, or it has ended.
 pub fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
+    is_readable_within(descriptor, Duration::ZERO)
+}
+
+/// The same, or soon.
+pub fn is_readable_within(descriptor: BorrowedFd<'_>, patience: Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let until = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
     let mut one = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
-    !matches!(poll(&mut one, Some(&now)), Ok(0))
+    !matches!(poll(&mut one, Some(&until)), Ok(0))
 }
 
 /// How many words came, and what came with them. No words: the other end is gone. A message that did not fit is an error.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::Access;
 
@@ -35,18 +36,21 @@ const NOBODY_ELSE: u32 = 0x7000_0000;
 
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What a process has found, by its number: a carrier of the service looks before it gets its job. Whoever is forked from it is somebody
-/// else, and so is its payload.
-static FOUND: Mutex<Option<(u32, Host)>> = Mutex::new(None);
+/// What a process has found, by its number, and when: a carrier of the service looks before it gets its job. Whoever is forked from it is
+/// somebody else, and so is its payload.
+static FOUND: Mutex<Option<(u32, Instant, Host)>> = Mutex::new(None);
+
+/// A carrier may wait for its job for as long as it likes, and the host changes meanwhile.
+const HOLDS: Duration = Duration::from_secs(5);
 
 impl Host {
-    /// Looked up once in each process.
+    /// Looked up once in each process, for a while.
     pub fn known() -> Host {
         let own = std::process::id();
         let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
         match &*found {
-            Some((who, host)) if *who == own => host.clone(),
-            _ => found.insert((own, Host::look())).1.clone(),
+            Some((who, when, host)) if *who == own && when.elapsed() < HOLDS => host.clone(),
+            _ => found.insert((own, Instant::now(), Host::look())).2.clone(),
         }
     }
 

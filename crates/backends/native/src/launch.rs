@@ -178,7 +178,8 @@ pub fn launch(
     // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
     let handed = handed.wire;
     let beside = ahead.as_ref().and_then(|first| first.apart.as_ref()).map(|_| process::processor());
-    let mut orders = ManuallyDrop::new(Orders { groundwork, steps, trials, payload, files, handed, mask, trace, beside });
+    let mut orders =
+        ManuallyDrop::new(Orders { groundwork, steps, trials, payload, files, handed, mask, trace, beside });
     let trees = ManuallyDrop::new(trees);
     let sweep = !namespaces.pid;
     if sweep && let Err(error) = process::adopt_orphans() {

@@ -41,7 +41,10 @@ impl Leavings {
 /// Something that is to be taken apart.
 pub enum Left {
     /// `begun`: its keeper was told to.
-    Group { group: Group, begun: bool },
+    Group {
+        group: Group,
+        begun: bool,
+    },
     /// It was told to.
     Keeper(Keeper),
     Mounts(OwnedFd),

@@ -322,6 +322,10 @@ impl Backend for Native {
         warm::blank(self, grant, stacks, zygote)
     }
 
+    fn limber_up(&self) {
+        drop(Host::known());
+    }
+
     fn expect(&self) {
         let begun = Ahead::begin(self.host());
         self.ahead.replace(begun);
@@ -342,7 +346,8 @@ impl Backend for Native {
     fn tidy(&self) -> Result<(), Trouble> {
         leavings::tidy().map_err(|error| Trouble {
             message: format!("what is left of a sandbox could not be removed: {error}"),
-            fix: "its keeper tries again when this has ended; `belljar doctor` shows what this host can hold".to_owned(),
+            fix: "its keeper tries again when this has ended; `belljar doctor` shows what this host can hold"
+                .to_owned(),
         })
     }
 

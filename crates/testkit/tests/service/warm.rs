@@ -196,8 +196,7 @@ fn other_walls(who: Who) -> Result<(), String> {
 /// Variables and the zone of time are set before there is a run, as they were foreseen.
 fn told_anew(who: Who) -> Result<(), String> {
     let server = Server::start(who)?;
-    let code =
-        "import os, time\nprint(os.environ.get('OLD'), os.environ.get('NEW'), os.environ.get('TZ'), time.strftime('%H', time.localtime(0)))";
+    let code = "import os, time\nprint(os.environ.get('OLD'), os.environ.get('NEW'), os.environ.get('TZ'), time.strftime('%H', time.localtime(0)))";
     server.desk.policy("[environment]\nset = { OLD = \"a\", TZ = \"UTC-3\" }\n")?;
     let result = ask_ready(&server, code, &json!({}))?;
     holds(result["stdout"]["text"] == "a None UTC-3 03\n", &result)?;
