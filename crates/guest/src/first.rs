@@ -8,10 +8,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use sys::doors::Doors;
 use sys::limits::Limit;
 use sys::mounts::Attributes;
+use sys::places::{self, Kind, Places};
 use sys::process::{Alone, Namespaces};
 use sys::trees::{Copies, Copying, Walk};
 use sys::{descriptors, doors, identity, limits, mounts, network, process, seccomp, signals};
@@ -52,18 +53,9 @@ pub fn follow_when_told(groundwork: &[Step], wire: OwnedFd, alone: Alone) -> ! {
 fn finish<'a>(orders: &'a Orders, wire: &'a OwnedFd, mut state: State<'a>, done: &[u64], alone: Alone) -> ! {
     let wire_at = wire.as_fd();
     state.handed = orders.handed.as_ref().map(AsFd::as_fd);
-    if state.unhurried {
-        // From now on somebody waits.
-        state.coming = &orders.steps;
-        let copies = Copies::of(state.trees_to_copy());
-        // With nobody to help, they are copied in their turn.
-        if copies.count() > 0
-            && let Ok(copying) = copies.begin(orders.beside, alone)
-        {
-            state.copying = Some(copying);
-            state.copies = Some((copies, 0));
-        }
-    }
+    // From now on somebody waits.
+    state.coming = &orders.steps;
+    state.beside = orders.beside;
     let umask = state.umask;
     if orders.trace {
         for (step, nanoseconds) in (0u32..).zip(done) {
@@ -73,6 +65,8 @@ fn finish<'a>(orders: &'a Orders, wire: &'a OwnedFd, mut state: State<'a>, done:
     let mut since = Instant::now();
     for (step, order) in (done.len() as u32..).zip(&orders.steps) {
         if let Err(error) = state.take(order) {
+            // Or one that was left to somebody else.
+            let step = state.to_blame.map_or(step, |at| (done.len() + at) as u32);
             fail(wire_at, Report::Failed { step, errno: error.raw_os_error().unwrap_or(libc_eio()) });
         }
         if orders.trace {
@@ -238,6 +232,30 @@ fn new_terminals() -> io::Result<OwnedFd> {
     mounts::create(c"devpts", &settings, Attributes::DEVICE)
 }
 
+/// The folder of the new root in which there is as much to make as everywhere else.
+const LEFT_TO_OTHERS: &[u8] = b"etc";
+
+fn is_left_to_others(path: &CStr) -> bool {
+    let below = path.to_bytes().strip_prefix(LEFT_TO_OTHERS);
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// A step that makes a name in the new root, and nothing else.
+fn is_a_name(step: &Step) -> bool {
+    matches!(step, Step::Directory { .. } | Step::File { .. } | Step::Link { .. })
+}
+
+/// What an assistant makes, where this is for one.
+fn left(step: &Step) -> Option<(CString, Kind)> {
+    let (path, kind) = match step {
+        Step::Directory { path, mode } => (path, Kind::Directory { mode: *mode }),
+        Step::File { path, mode, contents } => (path, Kind::File { mode: *mode, contents: contents.clone() }),
+        Step::Link { path, target } => (path, Kind::Link { target: target.clone() }),
+        _ => return None,
+    };
+    is_left_to_others(path).then(|| (path.clone(), kind))
+}
+
 /// Trees that are copied before their turn, all at once.
 const MOST_COPIED: usize = 32;
 
@@ -255,6 +273,12 @@ struct State<'a> {
     /// Nobody waits for us: what else an assistant does beside us we do ourselves.
     unhurried: bool,
     handed: Option<BorrowedFd<'a>>,
+    /// A processor where whoever told us waits, if we must stay away from it.
+    beside: Option<usize>,
+    /// Names below `LEFT_TO_OTHERS` that an assistant makes, and which steps these are.
+    places: Option<(&'static Places, Vec<usize>)>,
+    /// Which step it was that failed, if it was not the one that is taken.
+    to_blame: Option<usize>,
     /// What is being copied for binds to come, and which of it is next.
     copies: Option<(&'static Copies, usize)>,
     copying: Option<Copying>,
@@ -284,6 +308,9 @@ impl<'a> State<'a> {
             coming: &[],
             unhurried: false,
             handed: None,
+            beside: None,
+            places: None,
+            to_blame: None,
             copies: None,
             copying: None,
             network: None,
@@ -313,6 +340,9 @@ impl<'a> State<'a> {
     }
 
     fn take(&mut self, step: &Step) -> io::Result<()> {
+        if !is_a_name(step) {
+            self.await_places()?;
+        }
         match step {
             Step::JoinGroups => {
                 for entrance in self.received.drain(..) {
@@ -335,25 +365,12 @@ impl<'a> State<'a> {
             Step::HideControlGroups => process::unshare(Namespaces { cgroup: true, ..Namespaces::NONE })?,
             Step::KeepMountsPrivate => mounts::keep_private()?,
             Step::NewRoot { size, inodes } => self.new_root(size, inodes)?,
-            Step::Directory { path, mode } => match rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(*mode)) {
-                Ok(()) => {}
-                Err(error) => return Err(error.into()),
-            },
-            // Most are only there to be mounted over.
-            Step::File { path, mode, contents } if contents.is_empty() => {
-                rustix::fs::mknodat(CWD, path, FileType::RegularFile, Mode::from_raw_mode(*mode), 0)?;
-            }
-            Step::File { path, mode, contents } => {
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-                let file = rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(*mode))?;
-                let mut rest = contents.as_slice();
-                while !rest.is_empty() {
-                    rest = &rest[rustix::io::write(&file, rest)?..];
-                }
-            }
+            Step::Directory { path, .. } | Step::File { path, .. } | Step::Link { path, .. } if self.is_left(path) => {}
+            Step::Directory { path, mode } => places::directory(CWD, path, *mode)?,
+            Step::File { path, mode, contents } => places::file(CWD, path, *mode, contents)?,
             Step::HandOut { files } => self.hand_out(files)?,
             Step::AwaitHanded => self.await_handed()?,
-            Step::Link { path, target } => rustix::fs::symlinkat(target, CWD, path)?,
+            Step::Link { path, target } => places::link(CWD, path, target)?,
             Step::Bind { source, target, attributes } => self.bind(source, target, *attributes)?,
             Step::Scratch { path } => {
                 let tree = match path {
@@ -497,8 +514,40 @@ impl<'a> State<'a> {
         let old = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         mounts::attach(tree.as_fd(), old.as_fd())?;
         rustix::process::fchdir(&tree)?;
+        // Where nobody can help, all is done in its turn.
+        let for_others = rustix::io::fcntl_dupfd_cloexec(&tree, 0)?;
         self.root = Some(tree);
+        if self.unhurried {
+            self.get_help(for_others);
+        }
         Ok(())
+    }
+
+    /// Has names made and trees copied beside us.
+    fn get_help(&mut self, root: OwnedFd) {
+        let names = self.coming.iter().enumerate().skip_while(|(_, step)| !matches!(step, Step::NewRoot { .. }));
+        let names = names.skip(1).take_while(|(_, step)| is_a_name(step));
+        let (which, list): (Vec<usize>, Vec<_>) = names.filter_map(|(at, step)| Some((at, left(step)?))).unzip();
+        let places = Places::below(root, list);
+        let copies = Copies::of(self.trees_to_copy());
+        if let Ok(copying) = places.begin(copies, self.beside, self.alone) {
+            self.copying = Some(copying);
+            self.places = Some((places, which));
+            self.copies = Some((copies, 0));
+        }
+    }
+
+    /// Whether an assistant makes this name.
+    fn is_left(&self, path: &CStr) -> bool {
+        self.places.is_some() && is_left_to_others(path)
+    }
+
+    fn await_places(&mut self) -> io::Result<()> {
+        let Some((places, which)) = self.places.take() else { return Ok(()) };
+        places.finish().map_err(|(at, error)| {
+            self.to_blame = which.get(at).copied();
+            error
+        })
     }
 
     fn beneath(&self, path: &CStr) -> io::Result<OwnedFd> {

@@ -30,6 +30,7 @@ pub mod network;
 pub mod notes;
 pub mod parcel;
 pub mod paths;
+pub mod places;
 pub mod process;
 pub mod residents;
 pub mod seccomp;

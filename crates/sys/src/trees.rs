@@ -10,7 +10,6 @@ use rustix::thread::futex::{self, Flags};
 
 use crate::assistant::Assistant;
 use crate::mounts;
-use crate::process::Alone;
 
 /// How a path is walked to: over names that nobody can change, or following no link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub struct Copies {
 }
 
 /// Somebody who copies them.
-pub struct Copying(Assistant);
+pub struct Copying(pub(crate) Assistant);
 
 impl Copying {
     pub fn join(self) -> io::Result<()> {
@@ -43,7 +42,7 @@ const BEGUN: u32 = u32::MAX - 1;
 /// And somebody waits for that.
 const AWAITED: u32 = u32::MAX - 2;
 /// Whoever takes longer has been stopped, or worse.
-const PATIENCE: futex::Timespec = futex::Timespec { tv_sec: 10, tv_nsec: 0 };
+pub(crate) const PATIENCE: futex::Timespec = futex::Timespec { tv_sec: 10, tv_nsec: 0 };
 
 impl Copies {
     pub fn of(wanted: Vec<(CString, Walk)>) -> &'static Copies {
@@ -53,15 +52,6 @@ impl Copies {
 
     pub fn count(&self) -> usize {
         self.wanted.len()
-    }
-
-    /// Has them copied beside us, on that processor if we may run on one only. To be joined once all are taken.
-    pub fn begin(&'static self, beside: Option<usize>, alone: Alone) -> io::Result<Copying> {
-        let work = |copies: &'static Copies| {
-            copies.make();
-            Ok(0)
-        };
-        Assistant::begin(alone, self, work, beside).map(Copying)
     }
 
     /// Copies all that nobody has taken, one after the other. Allocates nothing.
