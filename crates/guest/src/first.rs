@@ -514,16 +514,14 @@ impl<'a> State<'a> {
         let old = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         mounts::attach(tree.as_fd(), old.as_fd())?;
         rustix::process::fchdir(&tree)?;
-        // Where nobody can help, all is done in its turn.
-        let for_others = rustix::io::fcntl_dupfd_cloexec(&tree, 0)?;
-        self.root = Some(tree);
         if self.unhurried {
-            self.get_help(for_others);
+            self.get_help(rustix::io::fcntl_dupfd_cloexec(&tree, 0)?);
         }
+        self.root = Some(tree);
         Ok(())
     }
 
-    /// Has names made and trees copied beside us.
+    /// Has names made and trees copied beside us. Where nobody can help, all is done in its turn.
     fn get_help(&mut self, root: OwnedFd) {
         let names = self.coming.iter().enumerate().skip_while(|(_, step)| !matches!(step, Step::NewRoot { .. }));
         let names = names.skip(1).take_while(|(_, step)| is_a_name(step));

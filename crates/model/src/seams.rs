@@ -270,7 +270,7 @@ pub trait Backend {
     fn expect_no_more(&self) {}
     /// From here on, what only takes apart sandboxes that have ended is left to `tidy`: somebody waits for an answer.
     fn leave_for_later(&self) {}
-    /// The same for whoever has work to do meanwhile, and waits for all of it in the end: it goes on beside that.
+    /// The same for whoever has work to do meanwhile, and waits for all of it with the next `tidy`: until then it goes on beside that.
     fn go_on_beside(&self) {}
     fn tidy(&self) -> Result<(), Trouble> {
         Ok(())

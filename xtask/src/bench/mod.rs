@@ -100,7 +100,7 @@ pub fn native(flags: &[&str]) -> Result<(), String> {
     let mut tables = Vec::new();
     tables.extend(start::measure(&field, &amounts, &mut samples)?);
     tables.push(throughput::measure(&field, &amounts, &mut samples)?);
-    tables.push(inside::measure(&field, &amounts, &mut samples)?);
+    tables.extend(inside::measure(&field, &amounts, &mut samples)?);
     tables.push(memory::measure(&field, &mut samples)?);
     tables.push(step_table::measure(&field, &amounts, &mut samples)?);
     report(tables, quick, markdown, &samples);

@@ -70,7 +70,7 @@ pub fn put_off() {
     LEFT.with_borrow_mut(|left| left.when = When::Later);
 }
 
-/// From here on they are taken apart beside us, unless they are put off.
+/// Until `tidy`, they are taken apart beside us, unless they are put off.
 pub fn go_on() {
     LEFT.with_borrow_mut(|left| {
         if left.when == When::Now {
@@ -103,6 +103,11 @@ pub fn leave(left: Left) -> io::Result<()> {
 /// They are gone after this. What can't be removed here stays with its keeper, who tries again after our end.
 pub fn tidy() -> io::Result<()> {
     // Not while it is borrowed: it takes long.
-    let list = LEFT.with_borrow_mut(|left| std::mem::take(&mut left.list));
+    let list = LEFT.with_borrow_mut(|left| {
+        if left.when == When::Beside {
+            left.when = When::Now;
+        }
+        std::mem::take(&mut left.list)
+    });
     list.into_iter().map(Left::remove).fold(Ok(()), Result::and)
 }
