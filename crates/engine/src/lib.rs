@@ -51,6 +51,7 @@ use model::{
     Outcome, Permitted, Person, Plan, Policies, Ready, Records, Refusal, Request, RuleLanguage, Sandboxes, Scans,
     Secrets, Service, Trouble, Visits, Watch, Zygote,
 };
+use serde_json::json;
 use workspace::Workspaces;
 
 use judge::Admitted;
@@ -278,11 +279,14 @@ impl Engine {
         };
         record.watched_to_the_end(&mut outcome);
         let outcome = Telling::of(request).outcome(record.ended(request, outcome));
-        // It ran, so its result is the answer.
         if !self.later.get()
             && let Err(Trouble { message, fix }) = self.tidy_backends()
         {
+            // It ran, so its result is the answer.
             self.watch.warn(&format!("{message}; {fix}"));
+            if let Err(unwritten) = self.record_done("sandbox.left", false, json!({"why": message})) {
+                self.watch.warn(&format!("{unwritten}"));
+            }
         }
         outcome
     }

@@ -432,22 +432,25 @@ fn mapped() -> io::Result<u64> {
 /// In the child: the next question, or nothing where nobody is left to ask.
 fn hear(channel: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     let mut header = [0; HEADER];
-    if !read_whole(channel, &mut header)? {
+    if !read_whole(channel, &mut header, false)? {
         return Ok(None);
     }
     // Asked by our own parent, who is not hostile; what is too large ends us by the limit on memory.
     let mut question = vec![0; u64::from_le_bytes(header) as usize];
-    Ok(read_whole(channel, &mut question)?.then_some(question))
+    Ok(read_whole(channel, &mut question, true)?.then_some(question))
 }
 
-/// Whether there was so much to read.
-fn read_whole(channel: &OwnedFd, buffer: &mut [u8]) -> io::Result<bool> {
+/// Whether there was so much to read. `begun`: something of the same was read before.
+fn read_whole(channel: &OwnedFd, buffer: &mut [u8], begun: bool) -> io::Result<bool> {
     let mut filled = 0;
     while filled < buffer.len() {
         match rustix::io::read(channel, &mut buffer[filled..]) {
             Ok(0) => return Ok(false),
             Ok(count) => filled += count,
             Err(rustix::io::Errno::INTR) => {}
+            // Whoever waits only so long for a question waits for all of one that has begun: what is left of it would be taken for the
+            // next, and that one's answer for this one's.
+            Err(rustix::io::Errno::AGAIN) if begun || filled > 0 => {}
             Err(error) => return Err(error.into()),
         }
     }

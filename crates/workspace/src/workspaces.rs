@@ -143,7 +143,10 @@ impl Workspaces {
         if let Some(layer) = run.forget_if_untouched()? {
             match &mut *self.later.borrow_mut() {
                 Some(later) => later.push(layer),
-                None => self.store()?.remove_layer(&layer)?,
+                None => {
+                    let_go();
+                    self.store()?.remove_layer(&layer)?;
+                }
             }
             return Ok(None);
         }

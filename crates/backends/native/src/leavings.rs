@@ -100,7 +100,8 @@ pub fn leave(left: Left) -> io::Result<()> {
     now.map_or(Ok(()), Left::remove)
 }
 
-/// They are gone after this. What can't be removed here stays with its keeper, who tries again after our end.
+/// They are gone after this. What can't be removed by whoever keeps it is tried here; where that was the first try, its keeper tries again
+/// after our end.
 pub fn tidy() -> io::Result<()> {
     // Not while it is borrowed: it takes long.
     let list = LEFT.with_borrow_mut(|left| {

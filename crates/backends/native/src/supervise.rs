@@ -150,11 +150,9 @@ impl Warm {
             programs.ending();
             // As late as there is still something to wait for: whoever removes it may take our processor.
             if !later {
-                removing = match (&raised.group, &raised.keeper) {
-                    (Some(group), _) => group.remove_after(raised.pid),
-                    (None, Some(keeper)) => keeper.remove_after(raised.pid),
-                    (None, None) => Ok(()),
-                };
+                let group = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
+                let mounts = raised.keeper.as_ref().map_or(Ok(()), |keeper| keeper.remove_after(raised.pid));
+                removing = group.and(mounts);
             }
         });
         let mounts = raised.mounts.take().map_or(Ok(()), |mounts| leavings::leave(Left::Mounts(mounts)));
@@ -269,8 +267,9 @@ fn end(raised: &Raised, meanwhile: impl FnOnce()) -> io::Result<(Ended, process:
     let (_, ended, used) = process::wait(raised.pid, false)?.ok_or(io::ErrorKind::NotFound)?;
     if raised.sweep {
         // Whoever takes an earlier one apart is a child of ours, too.
-        leavings::tidy()?;
+        let tidied = leavings::tidy();
         sweep(raised.group.as_ref().map(Group::keeper))?;
+        tidied?;
     }
     Ok((ended, used))
 }

@@ -202,9 +202,14 @@ fn told_anew(who: Who) -> Result<(), String> {
     holds(result["stdout"]["text"] == "a None UTC-3 03\n", &result)?;
     stands_ready(&server)?;
     // The walls are the same, so whoever waits may be had; what it expects is what the policy said before.
+    server.desk.policy("[environment]\nset = { OLD = \"a\", NEW = \"b\", TZ = \"UTC-3\" }\n")?;
+    let result = ask(&server, code, &json!({}))?;
+    holds(was_ready(&result) && result["stdout"]["text"] == "a b UTC-3 03\n", &result)?;
+    stands_ready(&server)?;
+    // Nobody who may remember what nobody is to have any more.
     server.desk.policy("[environment]\nset = { NEW = \"b\" }\n")?;
     let result = ask(&server, code, &json!({}))?;
-    holds(was_ready(&result) && result["stdout"]["text"] == "None b None 00\n", &result)
+    holds(!was_ready(&result) && result["stdout"]["text"] == "None b None 00\n", &result)
 }
 
 fn read_ahead(who: Who) -> Result<(), String> {

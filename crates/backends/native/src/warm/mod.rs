@@ -6,7 +6,7 @@
 
 mod proof;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -107,7 +107,11 @@ struct Waiting {
     greeting: Greeting,
     control: OwnedFd,
     program: std::path::PathBuf,
+    /// Variables that it was told of: it may remember them, whatever it is told later.
+    told: Environment,
 }
+
+type Environment = Vec<(OsString, OsString)>;
 
 fn unfit(why: &str) -> SetupFailure {
     SetupFailure {
@@ -162,7 +166,7 @@ pub fn blank(
         time: None,
     };
     let warm = supervised.warm_up()?;
-    Ok(Box::new(Waiting { warm, greeting, control, program: zygote.program.clone() }))
+    Ok(Box::new(Waiting { warm, greeting, control, program: zygote.program.clone(), told: powers.environment.clone() }))
 }
 
 /// What it reports on, and where it hears of signals.
@@ -306,6 +310,9 @@ impl Waiting {
         if !differs.is_empty() {
             return Err(format!("{} differ", differs.join(" and ")));
         }
+        if let Some((name, _)) = self.told.iter().find(|told| !grant.powers().environment.contains(told)) {
+            return Err(format!("it knows of `{}`, which is another now, or none", name.to_string_lossy()));
+        }
         let program = std::fs::canonicalize(&grant.powers().command.program);
         match program.is_ok_and(|program| program == self.program) {
             true => told(grant),
@@ -326,7 +333,7 @@ impl Blank for Waiting {
         let Streams { input, output, error, terminal: _, apart, witness, outside: _ } = streams;
         let pumps = Pumps::prepare(powers.limits.output, false, output, error, apart).map_err(cannot("make pipes"))?;
         let input = Input::prepare(false, input).map_err(cannot("make pipes"))?;
-        let Waiting { mut warm, greeting, control, program: _ } = *self;
+        let Waiting { mut warm, greeting, control, program: _, told: _ } = *self;
         if let Some((user, group)) = greeting.owner {
             let given = pumps.give_to(user, group).and_then(|()| input.give_to(user, group));
             given.map_err(cannot("hand its pipes over"))?;
