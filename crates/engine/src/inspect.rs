@@ -59,7 +59,8 @@ impl Pieces {
         }
         if !pieces.is_empty() {
             let rules = rules::load()?;
-            let scanned = match reader {
+            // One that was begun when they were others would find less, or something else.
+            let scanned = match reader.filter(|reader| std::ptr::eq(reader.rules, rules)) {
                 Some(reader) => reader.answer(encoded(&pieces)),
                 None => confined::run(&CONFINEMENT, || read(&pieces, rules)),
             };
@@ -94,12 +95,17 @@ impl Pieces {
 /// Reads the code of one request, in a child that was made before there was any.
 pub struct Reader {
     worker: Worker,
+    /// By which it reads.
+    rules: &'static Rules,
     /// What it was given to read before anybody wanted to know.
     ahead: Option<Vec<u8>>,
 }
 
 /// One that has read what it was for is ended after the answer; where that takes longer, it ends by itself.
 const LINGERS: Duration = Duration::from_secs(5);
+
+/// More is read only once it is known that whoever asks may ask at all.
+const MOST_AHEAD: usize = 256 << 10;
 
 impl Reader {
     pub fn begin() -> Result<Reader, Trouble> {
@@ -111,16 +117,23 @@ impl Reader {
         });
         let worker =
             worker.map_err(|ended| Trouble { message: ended.to_string(), fix: "see `belljar doctor`".to_owned() });
-        worker.map(|worker| Reader { worker, ahead: None })
+        worker.map(|worker| Reader { worker, rules, ahead: None })
     }
 
     /// Has it read what will be asked about in all likelihood, while whoever asks does something else.
     pub fn read_ahead(&mut self, pieces: &Pieces) {
-        if !pieces.pieces.is_empty() {
+        let size: usize = pieces.pieces.iter().map(|piece| piece.bytes.len()).sum();
+        if !pieces.pieces.is_empty() && size <= MOST_AHEAD {
             let question = encoded(&pieces.pieces);
             self.worker.put(&question);
             self.ahead = Some(question);
         }
+    }
+
+    /// It has read what it was for, which may have taken it over: it is not to live as long as what runs now. Its end is waited for
+    /// when it is dropped.
+    pub fn end(&mut self) {
+        self.worker.end();
     }
 
     /// To this very question: what was read ahead counts only if it is the same to the last byte.

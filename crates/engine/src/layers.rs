@@ -148,6 +148,7 @@ pub fn left(
     // Mounts are gone even where something else can't be removed, and that is told.
     let let_go = || {
         for Trouble { message, fix } in backends.iter().filter_map(|backend| backend.tidy().err()) {
+            record.left_behind(&message);
             workspaces.watch().warn(&format!("{message}; {fix}"));
         }
     };

@@ -46,12 +46,12 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use ledger::Durable;
 use model::{
     Agents, Backend, Benchmark, BenchmarkWish, Benchmarks, Candidate, Diagnosis, Examiner, Exports, Feature, Images,
     Outcome, Permitted, Person, Plan, Policies, Ready, Records, Refusal, Request, RuleLanguage, Sandboxes, Scans,
     Secrets, Service, Trouble, Visits, Watch, Zygote,
 };
-use serde_json::json;
 use workspace::Workspaces;
 
 use judge::Admitted;
@@ -75,6 +75,8 @@ pub struct Engine {
     reader: RefCell<Option<inspect::Reader>>,
     /// Has read it, and is to be ended.
     spent: RefCell<Option<inspect::Reader>>,
+    /// The run that was carried out last: what is left of its sandbox is found out after it.
+    last: RefCell<Option<String>>,
     /// What only tidies up is left until whoever waits for an answer has it.
     later: Cell<bool>,
     /// Looks into what a run made before it is released.
@@ -124,6 +126,7 @@ impl Engine {
             examiner,
             reader: RefCell::default(),
             spent: RefCell::default(),
+            last: RefCell::default(),
             later: Cell::default(),
             version,
         }
@@ -169,7 +172,8 @@ impl Service for Engine {
         drop(self.spent.take());
         // First: their mounts are of the layers that are removed next.
         let apart = self.tidy_backends();
-        self.workspaces.tidy().and(apart)
+        let told = apart.as_ref().err().map_or(Ok(()), |trouble| self.record_leavings(trouble));
+        self.workspaces.tidy().and(apart).and(told)
     }
 
     fn permit(&self, request: &Request, kept: Option<&str>) -> Result<Permitted, Outcome> {
@@ -271,6 +275,7 @@ impl Engine {
             Ok(record) => record,
             Err(outcome) => return outcome,
         };
+        self.last.replace(Some(record.run().to_owned()));
         // What came of it is written down meanwhile.
         self.backends.iter().for_each(|backend| backend.go_on_beside());
         let mut outcome = match self.admit(request, kept, &record) {
@@ -280,15 +285,29 @@ impl Engine {
         record.watched_to_the_end(&mut outcome);
         let outcome = Telling::of(request).outcome(record.ended(request, outcome));
         if !self.later.get()
-            && let Err(Trouble { message, fix }) = self.tidy_backends()
+            && let Err(trouble) = self.tidy_backends()
         {
             // It ran, so its result is the answer.
+            let Trouble { message, fix } = &trouble;
             self.watch.warn(&format!("{message}; {fix}"));
-            if let Err(unwritten) = self.record_done("sandbox.left", false, json!({"why": message})) {
+            if let Err(unwritten) = self.record_leavings(&trouble) {
                 self.watch.warn(&format!("{unwritten}"));
             }
         }
         outcome
+    }
+
+    /// Of the last run, once that has ended.
+    fn record_leavings(&self, Trouble { message, .. }: &Trouble) -> Result<(), Trouble> {
+        let record = self.record_of(self.last.borrow().clone());
+        record.left_behind(message);
+        let durable = Durable { on_disk: false, checkpoint: true, last_words: true };
+        record.write(durable).map_err(policies::trouble)
+    }
+
+    /// What it was for is done, or it is not needed for it.
+    pub(crate) fn end_reader(&self) {
+        self.spent.borrow_mut().iter_mut().for_each(inspect::Reader::end);
     }
 
     /// What is left of sandboxes that have ended is gone after this; the first that was not is told.

@@ -63,6 +63,7 @@ impl Ready for Prepared<'_> {
             Ok(record) => record,
             Err(outcome) => return outcome,
         };
+        engine.last.replace(Some(record.run().to_owned()));
         let mut outcome = match engine.admit(request, None, &record) {
             Ok(admitted) => self.carry_out(request, &admitted, &record),
             Err(outcome) => self.abandon().err().unwrap_or(outcome),
@@ -77,6 +78,7 @@ impl Prepared<'_> {
         let engine = self.engine;
         // Judged now, and so other walls than those that were foreseen: they are raised anew.
         if self.blank.fits(&admitted.grant).is_err() {
+            engine.end_reader();
             return match self.abandon() {
                 Ok(()) => engine.carry_out(request, admitted, None, record),
                 Err(outcome) => outcome,
@@ -95,6 +97,7 @@ impl Prepared<'_> {
         }
         let outcome = match enclose::in_a_blank(&engine.backends, request, admitted, record, blank) {
             Ok(sandbox) => {
+                engine.end_reader();
                 let places = (engine.backends.as_slice(), &engine.workspaces);
                 layers::ended(places, run, record, sandbox.supervise(), collecting.as_ref())
             }

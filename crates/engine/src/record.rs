@@ -232,6 +232,11 @@ impl Record<'_> {
         }
     }
 
+    /// Something of its sandbox could not be removed.
+    pub fn left_behind(&self, why: &str) {
+        self.rail.say("sandbox.left", false, json!({"why": why}));
+    }
+
     /// Runs over the layers of this sandbox.
     pub fn is_over(&self, sandbox: &str) {
         self.sandbox.replace(Some(sandbox.to_owned()));

@@ -3,7 +3,7 @@
 //! They can only add findings, so a folder that a variable names may add some too.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use code::Rules;
 use model::{RuleInfo, Trouble};
@@ -38,26 +38,35 @@ pub fn own_formats() -> Result<Option<Formats>, Trouble> {
     })
 }
 
-/// Rules for programs. Read once.
+/// Those that were read last, and what they were read from.
+static READ: Mutex<Option<(Texts, &'static Rules)>> = Mutex::new(None);
+
+type Texts = Vec<(String, String)>;
+
+/// Rules for programs: the very same ones for as long as their files say the same, so that whoever knows some can see whether they
+/// are still those.
 pub fn load() -> Result<&'static Rules, Trouble> {
-    static RULES: OnceLock<Rules> = OnceLock::new();
     if !code::prepare() {
         let message = "the scanner's patterns do not work here".to_owned();
         return Err(Trouble { message, fix: "please report this".to_owned() });
-    }
-    if let Some(rules) = RULES.get() {
-        return Ok(rules);
     }
     let texts = texts(SCAN, "toml")?;
     if texts.is_empty() {
         return Ok(Rules::built_in());
     }
-    let texts: Vec<(&str, &str)> = texts.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
-    let rules = Rules::with(&texts).map_err(|bad| Trouble {
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, rules)) = read.as_ref().filter(|(known, _)| *known == texts) {
+        return Ok(rules);
+    }
+    let borrowed: Vec<(&str, &str)> = texts.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+    let rules = Rules::with(&borrowed).map_err(|bad| Trouble {
         message: bad.to_string(),
         fix: "mend it: nothing runs with a rule that can't be understood".to_owned(),
     })?;
-    Ok(RULES.get_or_init(|| rules))
+    // Never freed: once more for each change of the files.
+    let rules: &'static Rules = Box::leak(Box::new(rules));
+    *read = Some((texts, rules));
+    Ok(rules)
 }
 
 pub fn info(rule: code::Listed<'_>) -> RuleInfo {

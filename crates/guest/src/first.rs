@@ -27,6 +27,9 @@ use crate::{files, live};
 pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
     let mut state = State::new(wire.as_fd(), alone);
     state.coming = &orders.steps;
+    if orders.unhelped {
+        state.help = Help::Nobody;
+    }
     let done = state.lay(&orders.groundwork);
     finish(orders, &wire, state, &done, alone)
 }
@@ -34,7 +37,7 @@ pub fn follow(orders: &Orders, wire: OwnedFd, alone: Alone) -> ! {
 /// The same for one that is begun before there are orders: it lays the ground and waits for them.
 pub fn follow_when_told(groundwork: &[Step], wire: OwnedFd, alone: Alone) -> ! {
     let mut state = State::new(wire.as_fd(), alone);
-    state.unhurried = true;
+    state.help = Help::Later;
     let done = state.lay(groundwork);
     // Whatever is wrong with them is found when they are needed.
     state.made_ahead = MadeAhead { proc: new_proc(false).ok(), terminals: new_terminals().ok() };
@@ -256,6 +259,17 @@ fn left(step: &Step) -> Option<(CString, Kind)> {
     is_left_to_others(path).then(|| (path.clone(), kind))
 }
 
+/// What assistants do beside the first process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Help {
+    /// The network, which takes longest, and then trees.
+    AtOnce,
+    /// While nobody waits it does all itself; then names in the new root, and trees.
+    Later,
+    /// No processor has time for any.
+    Nobody,
+}
+
 /// Trees that are copied before their turn, all at once.
 const MOST_COPIED: usize = 32;
 
@@ -270,8 +284,7 @@ struct State<'a> {
     umask: Mode,
     /// What is known of what comes, for what is begun before its turn.
     coming: &'a [Step],
-    /// Nobody waits for us: what else an assistant does beside us we do ourselves.
-    unhurried: bool,
+    help: Help,
     handed: Option<BorrowedFd<'a>>,
     /// A processor where whoever told us waits, if we must stay away from it.
     beside: Option<usize>,
@@ -306,7 +319,7 @@ impl<'a> State<'a> {
             most_descriptors: limits::current(Limit::OpenFiles),
             umask: rustix::process::umask(Mode::empty()),
             coming: &[],
-            unhurried: false,
+            help: Help::AtOnce,
             handed: None,
             beside: None,
             places: None,
@@ -435,13 +448,13 @@ impl<'a> State<'a> {
                 }
             }
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes())?,
-            Step::BeginNetwork if self.unhurried => network::make_own()?,
+            Step::BeginNetwork if self.help != Help::AtOnce => network::make_own()?,
             Step::BeginNetwork => {
                 let copies = Copies::of(self.trees_to_copy());
                 self.copies = Some((copies, 0));
                 self.network = Some(network::begin(self.alone, copies)?);
             }
-            Step::JoinNetwork if self.unhurried => self.copying.take().map_or(Ok(()), Copying::join)?,
+            Step::JoinNetwork if self.help != Help::AtOnce => self.copying.take().map_or(Ok(()), Copying::join)?,
             Step::JoinNetwork => self.network.take().ok_or(io::ErrorKind::NotFound)?.join()?,
             Step::OpenDoors { loopback } => {
                 let (four, six) = doors::open(loopback)?;
@@ -514,7 +527,7 @@ impl<'a> State<'a> {
         let old = rustix::fs::open(c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         mounts::attach(tree.as_fd(), old.as_fd())?;
         rustix::process::fchdir(&tree)?;
-        if self.unhurried {
+        if self.help == Help::Later {
             self.get_help(rustix::io::fcntl_dupfd_cloexec(&tree, 0)?);
         }
         self.root = Some(tree);

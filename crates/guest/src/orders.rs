@@ -35,6 +35,8 @@ pub struct Orders {
     pub trace: bool,
     /// The processor of whoever told them and waits there, for one that must stay away from it until its walls stand.
     pub beside: Option<usize>,
+    /// Every processor has something to do: nothing is gained by having others do a part of it.
+    pub unhelped: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -190,6 +192,7 @@ mod tests {
             mask: signals::Mask::from(1 << 14 | 1),
             trace: true,
             beside: Some(3),
+            unhelped: true,
         }
     }
 
@@ -208,7 +211,7 @@ mod tests {
         let payload = heard.payload.expect("a payload");
         assert_eq!((payload.gifts, payload.terminal, payload.directory), (vec![7], true, text("/")));
         assert_eq!(u64::from(heard.mask), 1 << 14 | 1);
-        assert!(heard.trace && heard.handed.is_none() && heard.beside == Some(3));
+        assert!(heard.trace && heard.handed.is_none() && heard.beside == Some(3) && heard.unhelped);
         assert_eq!(streams.len(), 3);
     }
 

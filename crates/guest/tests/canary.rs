@@ -130,6 +130,7 @@ fn said(steps: Vec<Step>, trials: Vec<Trial>) -> Result<(Option<Report>, bool), 
         mask: before,
         trace: false,
         beside: None,
+        unhelped: false,
     };
     let alone = Alone::prove().map_err(|error| error.to_string())?;
     let pid = match process::fork_into(alone, Namespaces::NONE, None).map_err(|error| error.to_string())? {

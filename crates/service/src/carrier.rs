@@ -99,14 +99,7 @@ fn there_is_time(jobs: BorrowedFd<'_>) -> bool {
 
 /// Whether more want to run just now than there are processors for.
 fn others_wait() -> bool {
-    let running = std::fs::read_to_string("/proc/loadavg").ok().and_then(|text| running_in(&text));
-    let processors = rustix::thread::sched_getaffinity(None).map_or(1, |all| all.count());
-    running.is_some_and(|running| running > processors)
-}
-
-/// `0.20 0.18 0.12 3/80 11206`: three run or could, whoever asks among them.
-fn running_in(loadavg: &str) -> Option<u32> {
-    loadavg.split(' ').nth(3)?.split_once('/')?.0.parse().ok()
+    process::who_wants_to_run().is_some_and(|(running, processors)| running > processors)
 }
 
 fn process_number() -> i32 {
@@ -186,18 +179,5 @@ impl Notices {
         if let Ok(mut talk) = self.talk.try_borrow_mut() {
             drop(say(&mut talk, said));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_runs_just_now_is_counted() {
-        assert_eq!(running_in("0.20 0.18 0.12 3/80 11206\n"), Some(3));
-        assert_eq!(running_in(""), None);
-        let here = std::fs::read_to_string("/proc/loadavg").expect("Linux has it");
-        assert!(running_in(&here).is_some());
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::Errno;
 
-use crate::process::{self, Alone, Ended};
+use crate::process::{self, Alone, Ended, Processors};
 use crate::{checked, stack};
 
 /// Somebody at work.
@@ -17,6 +17,8 @@ pub(crate) struct Assistant {
     pid: i32,
     /// Leaked: the assistant may write to it at any time.
     result: &'static AtomicI32,
+    /// Where it may run once somebody waits for it.
+    anywhere: Option<Processors>,
 }
 
 struct Task<T: 'static> {
@@ -46,18 +48,20 @@ impl Assistant {
             libc::clone(run::<T>, stack, flags, argument).into()
         })?;
         // Beside us, or it is no help: some kernels begin it where we are, and let it wait. Where that can't be had, it is only later.
-        let elsewhere = match (process::stay_elsewhere(pid as i32), beside) {
-            (Ok(None), Some(processor)) => process::run_on(pid as i32, processor),
-            (elsewhere, _) => elsewhere.map(drop),
+        let anywhere = match (process::stay_elsewhere(pid as i32), beside) {
+            (Ok(None), Some(processor)) => process::run_on(pid as i32, processor).map(Some),
+            (elsewhere, _) => elsewhere,
         };
-        match elsewhere {
-            Ok(()) | Err(_) => {}
-        }
-        Ok(Assistant { pid: pid as i32, result: &task.result })
+        Ok(Assistant { pid: pid as i32, result: &task.result, anywhere: anywhere.unwrap_or_default() })
     }
 
     /// Waits for its end. One that ended in any other way than by itself has done nothing.
     pub(crate) fn join(self) -> io::Result<i32> {
+        // Whoever has its processor may keep it: ours is free now.
+        match self.anywhere.map_or(Ok(()), |all| process::run_anywhere(self.pid, &all)) {
+            // It has ended, or runs where it is.
+            Ok(()) | Err(_) => {}
+        }
         let ended = process::wait(self.pid, false)?;
         if !matches!(ended, Some((_, Ended::Exited(0), _))) {
             return Err(io::ErrorKind::UnexpectedEof.into());

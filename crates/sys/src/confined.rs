@@ -166,6 +166,16 @@ impl Worker {
         Ok(answer)
     }
 
+    /// Its child is told to end, and not waited for.
+    pub fn end(&mut self) {
+        if let Some(child) = &self.child {
+            match process::signal(child.handle.as_fd(), libc::SIGKILL) {
+                // It has ended by itself.
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
     /// Waits for the first of them that can be heard: it has answered, or never will. `None` if nobody was asked.
     pub fn first_to_answer(workers: &[Worker]) -> Option<usize> {
         let (mut places, mut channels, mut first) = (Vec::new(), Vec::new(), None);

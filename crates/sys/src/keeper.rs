@@ -168,7 +168,8 @@ fn wait_for_either(ward: Pid, ear: &OwnedFd) -> Result<(), Errno> {
 fn open_process(pid: Pid) -> Result<Option<OwnedFd>, Errno> {
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => Ok(Some(process)),
-        Err(Errno::SRCH) => Ok(None),
+        // Or its number is a thread's of somebody else by now.
+        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Ok(None),
         Err(error) => Err(error),
     }
 }

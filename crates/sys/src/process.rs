@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::{checked, stack};
@@ -122,20 +123,69 @@ pub fn stay_elsewhere(pid: i32) -> io::Result<Option<Processors>> {
     Ok(Some(all))
 }
 
+/// How many want to run just now, we among them, and how many processors there are for us. Nothing, where the kernel does not say.
+pub fn who_wants_to_run() -> Option<(u32, u32)> {
+    let mut text = [0; 64];
+    let file = rustix::fs::open(c"/proc/loadavg", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let length = rustix::io::read(&file, &mut text).ok()?;
+    let running = running_in(std::str::from_utf8(&text[..length]).ok()?)?;
+    Some((running, rustix::thread::sched_getaffinity(None).ok()?.count()))
+}
+
+/// `0.20 0.18 0.12 3/80 11206`: three run or could, whoever asks among them.
+fn running_in(loadavg: &str) -> Option<u32> {
+    loadavg.split(' ').nth(3)?.split_once('/')?.0.parse().ok()
+}
+
+/// We and what we fork stay on the processor where we are, for as long as this lives.
+pub struct Together(Processors);
+
+impl Together {
+    /// Nothing, where there is only one anyway.
+    pub fn stay() -> Option<Together> {
+        let all = rustix::thread::sched_getaffinity(None).ok().filter(|all| all.count() > 1)?;
+        let mut here = Processors::new();
+        let processor = processor();
+        if processor >= Processors::MAX_CPU {
+            return None;
+        }
+        here.set(processor);
+        rustix::thread::sched_setaffinity(None, &here).ok()?;
+        Some(Together(all))
+    }
+
+    /// Where we may run afterwards.
+    pub fn all(&self) -> &Processors {
+        &self.0
+    }
+}
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        // Only speed is lost: what runs inside is let go by itself.
+        match rustix::thread::sched_setaffinity(None, &self.0) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
 /// The one that we run on just now.
 pub fn processor() -> usize {
     rustix::thread::sched_getcpu()
 }
 
-/// Has a child run on this one.
-pub fn run_on(pid: i32, processor: usize) -> io::Result<()> {
-    use rustix::thread::{CpuSet, sched_setaffinity};
+/// Has a child run on this one; to go back to, that one and wherever we may run ourselves.
+pub fn run_on(pid: i32, processor: usize) -> io::Result<Processors> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let mut one = CpuSet::new();
     if processor >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     one.set(processor);
-    Ok(sched_setaffinity(rustix::process::Pid::from_raw(pid), &one)?)
+    sched_setaffinity(rustix::process::Pid::from_raw(pid), &one)?;
+    let mut both = sched_getaffinity(None)?;
+    both.set(processor);
+    Ok(both)
 }
 
 /// Has a child run wherever it may.
@@ -421,4 +471,30 @@ pub fn execute(program: &CStr, arguments: &Strings, environment: &Strings) -> io
 pub fn exit(code: i32) -> ! {
     // SAFETY: _exit never returns and touches no memory.
     unsafe { libc::_exit(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_runs_just_now_is_counted() {
+        assert_eq!(running_in("0.20 0.18 0.12 3/80 11206\n"), Some(3));
+        assert_eq!(running_in(""), None);
+        let (running, processors) = who_wants_to_run().expect("Linux says it");
+        assert!(running > 0 && processors > 0);
+    }
+
+    #[test]
+    fn who_stayed_may_run_everywhere_again() {
+        let all = || rustix::thread::sched_getaffinity(None).expect("known");
+        let before = all();
+        let Some(together) = Together::stay() else {
+            assert_eq!(before.count(), 1);
+            return;
+        };
+        assert_eq!((all().count(), *together.all()), (1, before));
+        drop(together);
+        assert_eq!(all(), before);
+    }
 }

@@ -361,10 +361,10 @@ fn a_worker_for_one_question_waits_for_it_and_then_ends() {
     // What it must live through: far longer than it lingers, and nobody asks.
     std::thread::sleep(LINGERS * 10);
     assert_eq!(worker.ask(b"question").expect("an answer"), b"question");
-    let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // Nobody tells it to: this comes back when it has ended by itself, and leaves it to be waited for.
-    let waited = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut ended, libc::WEXITED | libc::WNOWAIT) };
-    assert_eq!((waited, ended.si_signo, ended.si_code), (0, libc::SIGCHLD, libc::CLD_EXITED));
+    let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+    let ended = rustix::process::waitid(rustix::process::WaitId::All, options).expect("a child").expect("it ended");
+    assert!(ended.exited(), "{ended:?}");
     drop(worker);
     assert_eq!(run(&ROOMY, || vec![1]).expect("the parent goes on"), [1]);
 }

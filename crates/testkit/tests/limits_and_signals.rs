@@ -298,6 +298,41 @@ fn half_a_processor_is_half_a_processor() {
 
 // ---- signals
 
+/// However it was begun: where every processor has something to do, all of a start is done on one of them.
+#[test]
+fn the_command_may_run_on_every_processor_while_others_use_them_all() {
+    let count = std::thread::available_parallelism().unwrap().get();
+    let spins: Vec<Spin> = (0..2 * count).map(|_| Spin::begin()).collect();
+    for who in everyone() {
+        let place = Place::new(who);
+        for _ in 0..5 {
+            let output = place.belljar(&["-q"], &["/usr/bin/nproc"]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), count.to_string(), "as {who:?}");
+        }
+        if count > 1 {
+            let output = place.belljar(&["-q", "--cpus", "1"], &["/usr/bin/nproc"]).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+    drop(spins);
+}
+
+/// Uses a processor until it is dropped.
+struct Spin(Child);
+
+impl Spin {
+    fn begin() -> Spin {
+        Spin(Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Spin {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
 fn a_command_that_heeds_sigterm_ends_as_it_likes() {
     for who in everyone() {

@@ -10,8 +10,15 @@ use std::time::Duration;
 use guest::usher;
 use guest::wire::{RECORD, Report, Stage};
 use model::{SetupFailure, Wall};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sys::process::Ended;
+
+/// Whether something can be read here, or nothing more will come.
+pub fn stirs(descriptor: BorrowedFd<'_>) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    !matches!(poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], Some(&now)), Ok(0))
+}
 
 /// Nothing at all, where nobody carries.
 #[derive(Default)]
@@ -44,6 +51,11 @@ impl Behind {
     /// Whether its end is told here, and has yet to be.
     pub fn will_tell_of_its_end(&self) -> bool {
         self.only_witness && self.ready && self.report.is_some()
+    }
+
+    /// Has something to say, or never will have anything more to say.
+    pub fn stirs(&self) -> bool {
+        self.report.as_ref().is_none_or(|report| stirs(report.as_fd()))
     }
 
     /// Somebody carries.

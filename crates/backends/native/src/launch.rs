@@ -15,14 +15,14 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sys::identity::{self, Mapping};
 use sys::keeper::Keeper;
-use sys::process::{self, Alone, Forked, Namespaces, Strings};
+use sys::process::{self, Alone, Forked, Namespaces, Strings, Together};
 use sys::seccomp::{self, Answer};
 use sys::{mounts, signals};
 
-use crate::ahead::{Ahead, Begun};
+use crate::ahead::{Begun, Expected};
 use crate::calls;
 use crate::carrier::{self, Carrier, Ties};
-use crate::groups::{Ceiling, Group, Placement};
+use crate::groups::{Ceiling, Group};
 use crate::host::Host;
 use crate::input::Input;
 use crate::leavings;
@@ -103,9 +103,9 @@ pub enum Starts<'a> {
     Files(Box<guest::files::Operation>),
 }
 
-/// `ahead`: a first process that waits for orders, which is used if it fits.
+/// `expected`: what was done for it before it was known, which is used if it fits.
 pub fn launch(
-    ahead: Option<Ahead>,
+    expected: Option<Expected>,
     blueprint: Blueprint,
     powers: &Powers,
     host: &Host,
@@ -117,10 +117,20 @@ pub fn launch(
     let mut clock = Clock::new(trace);
     check_descriptors()?;
     let alone = Alone::prove().map_err(cannot("start from here"))?;
+    let (ahead, together) = match expected {
+        None => (None, None),
+        Some(Expected::Begun(ahead)) => (Some(ahead), None),
+        Some(Expected::Together(together)) => (None, Some(together)),
+    };
+    // Fewer processors are chosen from all of them.
+    let together = together.filter(|_| blueprint.processors.is_none());
+    // Descriptors of other numbers than ours would be none that a carrier knows.
+    let ahead = ahead.filter(|_| !matches!(starts, Starts::Carrier(..))).and_then(|ahead| ahead.fit_for(&blueprint));
     // A child is born into a group of the unified hierarchy. Into an older one it goes by itself, later: so the time
     // that it takes to make can pass while the child does other things.
-    let early = matches!(host.groups, Placement::Unified { .. });
-    let group = if early { make_group(blueprint.ceiling.as_ref(), host, None, alone)? } else { None };
+    let early = host.groups.is_of_birth();
+    let group =
+        if early && ahead.is_none() { make_group(blueprint.ceiling.as_ref(), host, None, alone)? } else { None };
     clock.lap("parent: make the control group");
     let ends = || -> Result<_, SetupFailure> {
         let Streams { input, output, error, terminal, apart, witness, outside } = streams;
@@ -163,8 +173,6 @@ pub fn launch(
     if let Err(failed) = began {
         return Err(undo(group, failed));
     }
-    // Descriptors of other numbers than ours would be none that a carrier knows.
-    let ahead = ahead.filter(|_| ties.is_none()).and_then(|ahead| ahead.fit_for(&blueprint));
     let Blueprint { ground, trees, ceiling, written, processors: _, steps, trials } = blueprint;
     let Groundwork { namespaces, maps, steps: groundwork } = ground;
     let owner = maps.as_ref().map(|(user, group)| (user.outside, group.outside));
@@ -178,8 +186,9 @@ pub fn launch(
     // Never freed: after the fork that would only copy pages, the child's and ours, to throw them away.
     let handed = handed.wire;
     let beside = ahead.as_ref().and_then(|first| first.apart.as_ref()).map(|_| process::processor());
+    let unhelped = together.is_some();
     let mut orders =
-        ManuallyDrop::new(Orders { groundwork, steps, trials, payload, files, handed, mask, trace, beside });
+        ManuallyDrop::new(Orders { groundwork, steps, trials, payload, files, handed, mask, trace, beside, unhelped });
     let trees = ManuallyDrop::new(trees);
     let sweep = !namespaces.pid;
     if sweep && let Err(error) = process::adopt_orphans() {
@@ -191,13 +200,16 @@ pub fn launch(
         first.wire().is_some_and(|wire| orders.tell(wire, streams).is_ok())
     });
     let was_ahead = ahead.is_some();
+    // What was begun and not told anything went with its group.
+    let group =
+        if early && !was_ahead && group.is_none() { make_group(ceiling.as_ref(), host, None, alone)? } else { group };
     let first = match ahead {
         Some(first) => Ok(first),
         None => fork(&orders, namespaces, (&pumps, &input), group.as_ref(), alone),
     };
     let (pid, apart) = first.as_ref().map_or((0, None), |first| (first.pid, first.apart));
-    let (handle, wire) = match first.map(Begun::hand_over) {
-        Ok(Some(ends)) => ends,
+    let (handle, wire, group) = match first.map(Begun::hand_over) {
+        Ok(Some((handle, wire, born_into))) => (handle, wire, born_into.or(group)),
         Ok(None) => {
             return Err(undo(group, of(Wall::Files, "the sandbox's first process is somebody else's".to_owned())));
         }
@@ -245,6 +257,10 @@ pub fn launch(
             let of_child = format!("/proc/{pid}/ns/mnt");
             raised.mounts = rustix::fs::open(of_child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
         }
+        if let (true, true, Some(group), Some(ceiling)) = (early, was_ahead, &raised.group, &ceiling) {
+            group.limit(ceiling).map_err(|error| of(Wall::Memory, error.to_string()))?;
+            raised.clock.lap("parent: limit the control group, while the child builds its root");
+        }
         if !early {
             let held = raised.mounts.as_ref().filter(|_| leavings::go_on_beside()).map(AsFd::as_fd);
             raised.group = make_group(ceiling.as_ref(), host, held, alone)?;
@@ -254,7 +270,9 @@ pub fn launch(
             raised.clock.lap("parent: make the control group, while the child builds its root");
             raised.group.as_ref().map_or(Ok(()), |group| open_doors(group, raised.wire.as_fd()))?;
         }
-        raised.hand_mounts_over(alone);
+        if together.is_none() {
+            raised.hand_mounts_over(alone);
+        }
         Ok(())
     });
     // While the child builds its root, and we would only wait for it.
@@ -273,7 +291,8 @@ pub fn launch(
     let armed = armed.and_then(|()| await_walls(&mut raised, &orders));
     // What it starts may run wherever it was asked for.
     let armed = armed.and_then(|doors| {
-        let freed = apart.map_or(Ok(()), |all| process::run_anywhere(pid, &all));
+        let everywhere = apart.as_ref().or(together.as_ref().map(Together::all));
+        let freed = everywhere.map_or(Ok(()), |all| process::run_anywhere(pid, all));
         freed.map(|()| doors).map_err(|error| {
             of(Wall::Processes, format!("cannot let its first process run on every processor: {error}"))
         })

@@ -40,7 +40,7 @@ use model::{
 
 pub use supervise::{Supervised, Warm};
 
-use ahead::Ahead;
+use ahead::Expected;
 use carrier::{Carrier, Ties};
 use host::Host;
 use launch::Starts;
@@ -67,7 +67,7 @@ pub mod hostile {
 pub struct Native {
     host: OnceCell<Host>,
     /// Waits for whatever is opened next.
-    ahead: RefCell<Option<Ahead>>,
+    ahead: RefCell<Option<Expected>>,
 }
 
 impl Native {
@@ -327,8 +327,10 @@ impl Backend for Native {
     }
 
     fn expect(&self) {
-        let begun = Ahead::begin(self.host());
-        self.ahead.replace(begun);
+        // First: what was done for another is undone before it is done anew.
+        drop(self.ahead.take());
+        let expected = Expected::of(self.host());
+        self.ahead.replace(expected);
     }
 
     fn expect_no_more(&self) {
@@ -346,8 +348,9 @@ impl Backend for Native {
     fn tidy(&self) -> Result<(), Trouble> {
         leavings::tidy().map_err(|error| Trouble {
             message: format!("what is left of a sandbox could not be removed: {error}"),
-            fix: "its keeper tries again when this has ended; `belljar doctor` shows what this host can hold"
-                .to_owned(),
+            fix:
+                "nobody is in it any more: remove what is named by hand; `belljar doctor` shows what this host can hold"
+                    .to_owned(),
         })
     }
 

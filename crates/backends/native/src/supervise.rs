@@ -116,6 +116,11 @@ impl Warm {
         self.begin(grant);
     }
 
+    /// Nobody who came in has ended or said anything.
+    pub(crate) fn stands_still(&self) -> bool {
+        !self.watch.behind.stirs()
+    }
+
     /// Ended now, whatever it does.
     pub(crate) fn at_once(mut self) -> Outcome {
         self.watch.deadline = Some(Instant::now());

@@ -21,6 +21,8 @@ pub const ALL: &[(&str, Check)] = &[
     ("what_stands_ready_is_of_no_use_when_the_walls_are_others_by_now", other_walls),
     ("what_a_copy_was_told_to_expect_is_not_what_it_gets", told_anew),
     ("code_that_was_read_ahead_is_judged_like_any_other", read_ahead),
+    ("code_is_read_by_the_rules_of_now_not_by_those_of_when_something_was_made_ready", other_rules),
+    ("whoever_waits_for_nobody_any_more_is_not_told_to_run_anything", zygotes_end),
     ("a_copy_can_not_change_the_program_that_it_is_a_copy_of", own_program),
     ("what_stands_ready_goes_with_its_server", gone),
 ];
@@ -226,6 +228,67 @@ fn read_ahead(who: Who) -> Result<(), String> {
     stands_ready(&server)?;
     let harmless = ask(&server, "print(2)", &json!({}))?;
     holds(harmless["stdout"]["text"] == "2\n", &harmless)
+}
+
+/// What scanners look for is in files that may change while something stands ready.
+fn other_rules(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    server.desk.policy("[findings]\ncritical = \"deny\"\n")?;
+    let code = "import oldclient as c\nc.connect(input)";
+    let ran = ask_ready(&server, code, &json!({}))?;
+    holds(ran["findings"].as_array().is_none_or(Vec::is_empty), &ran)?;
+    stands_ready(&server)?;
+    let folder = server.desk.home.join(".config/belljar/scan");
+    told(fs::create_dir_all(&folder))?;
+    let rule = |call: &str| {
+        format!(
+            "class = \"ours\"\n[[rule]]\nid = \"no-old-client\"\nseverity = \"critical\"\ncwe = 477\nlanguages = [\"python\"]\n\
+             message = \"the old client is used\"\nfix = \"use client2\"\nwhen = {{ call = [\"{call}.*\"], argument = 0, constant = false }}\n\
+             matches = [\"import {call} as c\\nc.connect(x)\"]\npasses = [\"import client2\\nclient2.connect(x)\"]\n"
+        )
+    };
+    let put = |text: String| -> Result<(), String> {
+        told(fs::write(folder.join("ours.toml"), text))?;
+        [folder.clone(), folder.join("ours.toml")].iter().try_for_each(|path| told(server.desk.project.give(path)))
+    };
+    put(rule("oldclient"))?;
+    let refused = server.post("/v1/run", &json!({"language": "python", "code": code}))?.expect(403)?.json()?;
+    holds(refused.to_string().contains("ours.no-old-client"), &refused)?;
+    // The same of those that are somebody's own already.
+    stands_ready(&server)?;
+    put(rule("otherclient"))?;
+    let other = code.replace("oldclient", "otherclient");
+    let refused = server.post("/v1/run", &json!({"language": "python", "code": other}))?.expect(403)?.json()?;
+    holds(refused.to_string().contains("ours.no-old-client"), &refused)
+}
+
+/// A copy lives on when the interpreter that it is a copy of ends; but nobody would tell of its end.
+fn zygotes_end(who: Who) -> Result<(), String> {
+    let server = Server::start(who)?;
+    ask_ready(&server, "print(1)", &json!({}))?;
+    stands_ready(&server)?;
+    let warm = |number: &i32| {
+        let words = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains("A warm interpreter")
+    };
+    let in_the_hosts = |number: &i32| {
+        let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+        namespace(&number.to_string()) == namespace("self")
+    };
+    let zygotes: Vec<i32> = below(server.pid()).into_iter().filter(|one| warm(one) && in_the_hosts(one)).collect();
+    holds(!zygotes.is_empty(), "there are warm interpreters")?;
+    for zygote in zygotes {
+        holds(
+            told(std::process::Command::new("kill").args(["-9", &zygote.to_string()]).status())?.success(),
+            "killed",
+        )?;
+    }
+    for _ in 0..4 {
+        let result = ask(&server, "print(2)", &json!({}))?;
+        holds(result["exit"] == 0 && result["stdout"]["text"] == "2\n", &result)?;
+    }
+    // And others come in their place.
+    ask_ready(&server, "print(3)", &json!({})).map(drop)
 }
 
 /// Whoever comes from outside has a name for a file of the host: the program that it is a copy of.

@@ -64,13 +64,18 @@ impl Placement {
         }
     }
 
+    /// A child is born into its group, which is there before the child and whatever its limits will be.
+    pub fn is_of_birth(&self) -> bool {
+        matches!(self, Placement::Unified { .. })
+    }
+
     /// The folders that a group called `name` would have, the first being the one a child can be born into.
-    fn folders(&self, name: &str, ceiling: &Ceiling) -> Vec<PathBuf> {
+    fn folders(&self, name: &str, ceiling: Option<&Ceiling>) -> Vec<PathBuf> {
         match self {
             Placement::Unified { parent, .. } => vec![parent.join(name)],
             Placement::Older { memory, cpu, accounting } => {
-                let cpu = cpu.as_ref().filter(|_| ceiling.millicpus.is_some());
-                let accounting = accounting.as_ref().filter(|_| ceiling.count_cpu_time);
+                let cpu = cpu.as_ref().filter(|_| ceiling.is_some_and(|ceiling| ceiling.millicpus.is_some()));
+                let accounting = accounting.as_ref().filter(|_| ceiling.is_some_and(|ceiling| ceiling.count_cpu_time));
                 let mut folders: Vec<_> =
                     std::iter::once(memory).chain(cpu).chain(accounting).map(|parent| parent.join(name)).collect();
                 folders.dedup();
@@ -101,6 +106,25 @@ impl Group {
         held: Option<BorrowedFd<'_>>,
         alone: Alone,
     ) -> io::Result<Option<Group>> {
+        let Some(group) = Group::begin(placement, Some(ceiling), held, alone)? else { return Ok(None) };
+        match group.limit(ceiling) {
+            Ok(()) => Ok(Some(group)),
+            Err(error) => Err(group.undone(error)),
+        }
+    }
+
+    /// For a child that is born before its limits are known: whoever makes one sees to it that there are some (`limit`) before anything
+    /// runs in it that is not ours. `None` where children are not born into groups.
+    pub fn make_for_birth(placement: &Placement, alone: Alone) -> io::Result<Option<Group>> {
+        if placement.is_of_birth() { Group::begin(placement, None, None, alone) } else { Ok(None) }
+    }
+
+    fn begin(
+        placement: &Placement,
+        ceiling: Option<&Ceiling>,
+        held: Option<BorrowedFd<'_>>,
+        alone: Alone,
+    ) -> io::Result<Option<Group>> {
         let mut random = [0u8; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let name =
@@ -113,23 +137,18 @@ impl Group {
         let names: io::Result<Vec<CString>> = folders.iter().rev().map(|folder| name_of(folder)).collect();
         let keeper = Keeper::start(&names?, held, alone)?;
         let mut group = Group { folders, unified: None, peak: None, events: None, keeper, freezer: None };
-        match group.fill(placement, ceiling) {
+        match group.make_folders(placement) {
             Ok(()) => Ok(Some(group)),
-            Err(error) => match group.remove() {
-                Ok(()) => Err(error),
-                Err(also) => Err(io::Error::new(error.kind(), format!("{error}; and it could not be removed: {also}"))),
-            },
+            Err(error) => Err(group.undone(error)),
         }
     }
 
-    fn fill(&mut self, placement: &Placement, ceiling: &Ceiling) -> io::Result<()> {
+    fn make_folders(&mut self, placement: &Placement) -> io::Result<()> {
         for folder in &self.folders {
             std::fs::create_dir(folder).map_err(|error| naming("make", folder, error))?;
         }
-        match placement {
-            Placement::Unified { .. } => self.unified = Some(v2::fill(&self.folders[0], ceiling)?),
-            Placement::Older { .. } => v1::fill(&self.folders, ceiling)?,
-            Placement::Nowhere { .. } => {}
+        if placement.is_of_birth() {
+            self.unified = Some(v2::open(&self.folders[0])?);
         }
         let (peak, events) = match self.unified {
             Some(_) => ("memory.peak", "memory.events"),
@@ -138,6 +157,21 @@ impl Group {
         self.peak = open(&self.folders[0], peak);
         self.events = open(&self.folders[0], events);
         Ok(())
+    }
+
+    /// From here on it holds what it is for.
+    pub fn limit(&self, ceiling: &Ceiling) -> io::Result<()> {
+        match self.unified {
+            Some(_) => v2::limit(&self.folders[0], ceiling),
+            None => v1::limit(&self.folders, ceiling),
+        }
+    }
+
+    fn undone(self, error: io::Error) -> io::Error {
+        match self.remove() {
+            Ok(()) => error,
+            Err(also) => io::Error::new(error.kind(), format!("{error}; and it could not be removed: {also}")),
+        }
     }
 
     /// Where a child can be born into.

@@ -21,7 +21,7 @@ pub(super) fn look(root: &Path, own: &str) -> Placement {
 }
 
 /// `folders`: the one of the memory controller first.
-pub(super) fn fill(folders: &[PathBuf], ceiling: &Ceiling) -> io::Result<()> {
+pub(super) fn limit(folders: &[PathBuf], ceiling: &Ceiling) -> io::Result<()> {
     let memory = ceiling.memory.to_string();
     write(&folders[0], "memory.limit_in_bytes", &memory)?;
     // Memory and swap together; absent where the kernel does not count swap.

@@ -57,7 +57,12 @@ fn controllers_for_children(place: &Path) -> Result<bool, String> {
     Ok(has(&available, "cpu"))
 }
 
-pub(super) fn fill(folder: &Path, ceiling: &Ceiling) -> io::Result<OwnedFd> {
+/// What a child is born into.
+pub(super) fn open(folder: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+pub(super) fn limit(folder: &Path, ceiling: &Ceiling) -> io::Result<()> {
     write(folder, "memory.max", &ceiling.memory.to_string())?;
     // Absent where the kernel has no swap at all.
     write_if_there(folder, "memory.swap.max", "0")?;
@@ -70,5 +75,5 @@ pub(super) fn fill(folder: &Path, ceiling: &Ceiling) -> io::Result<OwnedFd> {
         let (share, period) = quota(millicpus);
         write(folder, "cpu.max", &format!("{share} {period}"))?;
     }
-    Ok(rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+    Ok(())
 }

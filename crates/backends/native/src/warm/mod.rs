@@ -22,6 +22,7 @@ use serde::Serialize;
 use sys::{descriptors, seccomp};
 use syscalls::Sysno;
 
+use crate::behind::stirs;
 use crate::calls;
 use crate::groups::Group;
 use crate::input::Input;
@@ -306,6 +307,10 @@ fn text(text: &OsStr) -> Result<&str, String> {
 impl Waiting {
     /// What it is told for this grant, if its walls are those that stand and its program is this one.
     fn words(&self, grant: &Grant) -> Result<Vec<u8>, String> {
+        // Whoever is there to become the command, and whoever will tell how it ended.
+        if stirs(self.control.as_fd()) || !self.warm.stands_still() {
+            return Err("nobody waits there any more".to_owned());
+        }
         let differs = self.greeting.differs(grant);
         if !differs.is_empty() {
             return Err(format!("{} differ", differs.join(" and ")));
