@@ -130,8 +130,7 @@ impl Reader {
         }
     }
 
-    /// It has read what it was for, which may have taken it over: it is not to live as long as what runs now. Its end is waited for
-    /// when it is dropped.
+    /// Now; that it has ended is waited for when this is dropped.
     pub fn end(&mut self) {
         self.worker.end();
     }

@@ -74,7 +74,7 @@ pub struct Engine {
     /// Reads the code of the next run, where it was begun ahead of it.
     reader: RefCell<Option<inspect::Reader>>,
     /// Has read it, and is to be ended.
-    spent: RefCell<Option<inspect::Reader>>,
+    spent: Rc<RefCell<Option<inspect::Reader>>>,
     /// The run that was carried out last: what is left of its sandbox is found out after it.
     last: RefCell<Option<String>>,
     /// What only tidies up is left until whoever waits for an answer has it.
@@ -125,7 +125,7 @@ impl Engine {
             comparisons,
             examiner,
             reader: RefCell::default(),
-            spent: RefCell::default(),
+            spent: Rc::default(),
             last: RefCell::default(),
             later: Cell::default(),
             version,
@@ -303,11 +303,6 @@ impl Engine {
         record.left_behind(message);
         let durable = Durable { on_disk: false, checkpoint: true, last_words: true };
         record.write(durable).map_err(policies::trouble)
-    }
-
-    /// What it was for is done, or it is not needed for it.
-    pub(crate) fn end_reader(&self) {
-        self.spent.borrow_mut().iter_mut().for_each(inspect::Reader::end);
     }
 
     /// What is left of sandboxes that have ended is gone after this; the first that was not is told.

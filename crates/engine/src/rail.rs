@@ -31,6 +31,8 @@ pub struct Rail {
     opening: Cell<Option<Durable>>,
     /// Where the chain was when we wrote last; then the end is written too, even on a full disk.
     written: RefCell<Option<Appended>>,
+    /// What is done once, if it turns out that a run takes long.
+    lasting: RefCell<Option<Box<dyn FnOnce()>>>,
     /// What writing took.
     pub took: Cell<Duration>,
     /// Programs that were started, and were too many to tell of each.
@@ -49,6 +51,7 @@ impl Rail {
             drafts: RefCell::default(),
             opening: Cell::default(),
             written: RefCell::default(),
+            lasting: RefCell::default(),
             took: Cell::default(),
             untold: Cell::default(),
             proven: RefCell::default(),
@@ -59,6 +62,11 @@ impl Rail {
     pub fn is_for(&self, principal: &Principal, known: Vec<(OsString, OsString)>) {
         self.principal.replace(principal.clone());
         self.telling.replace(Telling::with(known));
+    }
+
+    /// What takes time from a run that would be over by then.
+    pub fn once_it_lasts(&self, deed: impl FnOnce() + 'static) {
+        self.lasting.replace(Some(Box::new(deed)));
     }
 
     /// The value of a secret that was fetched since.
@@ -215,6 +223,9 @@ impl Witness for Watching {
         let pause = SAMPLES.iter().find(|(until, _)| sample.after < *until).map_or(LATER_SAMPLES, |(_, pause)| *pause);
         // Less than the pause: the next one comes when it comes.
         self.next_sample = sample.after + pause - Duration::from_millis(500);
+        if let Some(deed) = self.rail.lasting.take() {
+            deed();
+        }
         self.rail.say("run.sample", false, json!(sample));
         let written = self.rail.write(Durable { last_words: true, ..Durable::default() });
         written.map(|_| Goes::On).map_err(crate::policies::trouble)

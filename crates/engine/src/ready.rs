@@ -64,6 +64,9 @@ impl Ready for Prepared<'_> {
             Err(outcome) => return outcome,
         };
         engine.last.replace(Some(record.run().to_owned()));
+        // What it read may have taken it over: it is not to live as long as what runs. At once, its end would take time from that.
+        let spent = engine.spent.clone();
+        record.rail.once_it_lasts(move || spent.borrow_mut().iter_mut().for_each(inspect::Reader::end));
         let mut outcome = match engine.admit(request, None, &record) {
             Ok(admitted) => self.carry_out(request, &admitted, &record),
             Err(outcome) => self.abandon().err().unwrap_or(outcome),
@@ -78,7 +81,6 @@ impl Prepared<'_> {
         let engine = self.engine;
         // Judged now, and so other walls than those that were foreseen: they are raised anew.
         if self.blank.fits(&admitted.grant).is_err() {
-            engine.end_reader();
             return match self.abandon() {
                 Ok(()) => engine.carry_out(request, admitted, None, record),
                 Err(outcome) => outcome,
@@ -97,7 +99,6 @@ impl Prepared<'_> {
         }
         let outcome = match enclose::in_a_blank(&engine.backends, request, admitted, record, blank) {
             Ok(sandbox) => {
-                engine.end_reader();
                 let places = (engine.backends.as_slice(), &engine.workspaces);
                 layers::ended(places, run, record, sandbox.supervise(), collecting.as_ref())
             }

@@ -342,7 +342,10 @@ impl Backend for Native {
     }
 
     fn go_on_beside(&self) {
-        leavings::go_on();
+        // Where every processor has something to do, nothing is gained by it.
+        if !matches!(*self.ahead.borrow(), Some(Expected::Together(_))) {
+            leavings::go_on();
+        }
     }
 
     fn tidy(&self) -> Result<(), Trouble> {

@@ -154,7 +154,7 @@ impl Warm {
         let reaped = end(&raised, || {
             programs.ending();
             // As late as there is still something to wait for: whoever removes it may take our processor.
-            if !later {
+            if leavings::go_on_beside() {
                 let group = raised.group.as_ref().map_or(Ok(()), |group| group.remove_after(raised.pid));
                 let mounts = raised.keeper.as_ref().map_or(Ok(()), |keeper| keeper.remove_after(raised.pid));
                 removing = group.and(mounts);
