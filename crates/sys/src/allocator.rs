@@ -243,7 +243,7 @@ mod tests {
     fn blocks_belong_to_whoever_asked_for_them() {
         let work = |mark: u8| {
             // Half of them keep what they give back.
-            if mark % 2 == 0 {
+            if mark.is_multiple_of(2) {
                 keep_small_blocks();
             }
             let mut blocks: Vec<(*mut u8, Layout)> = Vec::new();

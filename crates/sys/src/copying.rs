@@ -221,9 +221,7 @@ mod tests {
                     // SAFETY: both are within `place`.
                     unsafe { memmove(start.add(to).cast(), start.add(from).cast(), count) };
                     let mut wanted = before.clone();
-                    for at in 0..count {
-                        wanted[to + at] = before[from + at];
-                    }
+                    wanted[to..to + count].copy_from_slice(&before[from..from + count]);
                     assert!(place == wanted, "{count} bytes from {from} to {to}");
                 }
             }
