@@ -4,7 +4,7 @@ import sys
 
 _here = sys.path.pop(0) if sys.path and sys.path[0] == "" else None
 
-import builtins, importlib, io, marshal, mmap, os, struct, types
+import builtins, io, marshal, mmap, os, struct, types
 
 try:
     # All that is needed of it, without what the module around it imports.
@@ -35,6 +35,12 @@ class Nothing:
 
 class Everything:
     """The namespace itself."""
+
+
+def module_named(name):
+    # `importlib` would be a tenth of what a branch takes to begin, for two lines.
+    __import__(name)
+    return sys.modules[name]
 
 
 # How things that pickle does not take, or takes by a name that is not there on the other side, are written.
@@ -92,7 +98,7 @@ namespaces = {}
 def make_function(code, where, home, cells):
     code = marshal.loads(code)
     if where is not None:
-        space = importlib.import_module(where).__dict__
+        space = module_named(where).__dict__
     else:
         space = namespaces.setdefault(home, {"__builtins__": builtins})
     return types.FunctionType(code, space, code.co_name, None, tuple(cells))
@@ -127,7 +133,7 @@ def of_module(module):
     name = module.__name__
     if sys.modules.get(name) is not module:
         raise pickle.PicklingError("the module `%s` is not one that can be imported" % name)
-    return importlib.import_module, (name,)
+    return module_named, (name,)
 
 
 def of_class(kind):
@@ -485,7 +491,7 @@ def take_up(main, descriptor, remember):
     finally:
         sys.path[:] = here["path"]
     for name, put in (("random", lambda state: sys.modules["random"].setstate(state)),
-                      ("numpy", lambda state: importlib.import_module("numpy.random").set_state(state)),
+                      ("numpy", lambda state: module_named("numpy.random").set_state(state)),
                       ("matplotlib", lambda known: dict.update(sys.modules["matplotlib"].rcParams, known))):
         try:
             if here.get(name) is not None and name in sys.modules:
