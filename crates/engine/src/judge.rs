@@ -178,7 +178,11 @@ impl Engine {
         let redacts = loaded.policy.redacts();
         let formats = if redacts { rules::own_formats().map_err(not_set_up)? } else { None };
         let secrets = match &grant.powers().network {
-            Network::Gated(gated) => self.fetch_secrets(&gated.secrets, &loaded.policy, &stored).map_err(not_set_up)?,
+            Network::Gated(gated) => {
+                // Of no use to it; and to fetch secrets may start programs of the host, and take as long as somebody unlocks a keyring.
+                self.backends.iter().for_each(|backend| backend.expect_no_more());
+                self.fetch_secrets(&gated.secrets, &loaded.policy, &stored).map_err(not_set_up)?
+            }
             Network::Closed => Provided::default(),
         };
         let mut known = known(request, &facts);

@@ -93,6 +93,12 @@ impl Keeper {
         }
     }
 
+    /// For one that has no groups: what it held is let go of, however it ended.
+    pub fn let_go(self) -> io::Result<()> {
+        self.say(NOW)?;
+        process::wait(self.pid, false).map(drop)
+    }
+
     fn say(&self, word: u64) -> io::Result<()> {
         rustix::io::write(&self.word, &word.to_ne_bytes())?;
         Ok(())

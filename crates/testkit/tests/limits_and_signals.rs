@@ -317,6 +317,43 @@ fn the_command_may_run_on_every_processor_while_others_use_them_all() {
     drop(spins);
 }
 
+/// What holds only the mounts of a sandbox lets go of them when it ends, however it does: that is no trouble that anybody can do anything
+/// about. An ordinary user's does, unless every processor is busy; root's has control groups, too.
+#[test]
+fn that_a_keeper_is_killed_is_told_only_if_something_is_left() {
+    let mut killed = 0;
+    for who in everyone() {
+        let place = Place::new(who);
+        for _ in 0..10 {
+            let mut belljar = place.belljar(&[], &["/bin/sh", "-c", "echo ready; read word"]);
+            let mut belljar =
+                belljar.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut word = [0u8; 6];
+            belljar.stdout.as_mut().unwrap().read_exact(&mut word).unwrap();
+            let pid = belljar.id();
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+            // In a group of its own, and in no sandbox.
+            let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+            let keepers = children.split_whitespace().filter(|child| {
+                let its_group = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+                let its_group = its_group.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(2));
+                its_group == Some(*child) && namespace(child) == namespace("self")
+            });
+            for keeper in keepers {
+                kill(keeper.parse().unwrap(), libc::SIGKILL);
+                killed += 1;
+            }
+            drop(belljar.stdin.take());
+            let output = belljar.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!said.contains("could not be removed") && !said.contains("keeper"), "as {who:?}: {said}");
+        }
+    }
+    if killed == 0 {
+        eprintln!("skipped: every processor was busy each time, and then nobody keeps anything");
+    }
+}
+
 /// Uses a processor until it is dropped.
 struct Spin(Child);
 

@@ -257,7 +257,12 @@ pub fn launch(
             let of_child = format!("/proc/{pid}/ns/mnt");
             raised.mounts = rustix::fs::open(of_child, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
         }
-        if let (true, true, Some(group), Some(ceiling)) = (early, was_ahead, &raised.group, &ceiling) {
+        if early
+            && was_ahead
+            && let Some(ceiling) = &ceiling
+        {
+            let group =
+                raised.group.as_ref().ok_or_else(|| of(Wall::Memory, "it was born into no group".to_owned()))?;
             group.limit(ceiling).map_err(|error| of(Wall::Memory, error.to_string()))?;
             raised.clock.lap("parent: limit the control group, while the child builds its root");
         }

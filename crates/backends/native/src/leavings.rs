@@ -56,7 +56,7 @@ impl Left {
         match self {
             Left::Group { group, begun: true } => group.await_removal(),
             Left::Group { group, begun: false } => group.remove(),
-            Left::Keeper(keeper) => keeper.finish(),
+            Left::Keeper(keeper) => keeper.let_go(),
             Left::Mounts(mounts) => {
                 drop(mounts);
                 Ok(())

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 
 use belljar_testkit::Who;
 use belljar_testkit::project::Said;
@@ -18,6 +19,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("a_kept_secret_of_a_command_is_asked_for_when_it_is_needed", kept),
     ("a_command_that_fails_sends_nothing_and_tells_nothing", fails),
     ("a_command_that_hangs_ends_with_the_run", hangs),
+    ("a_keyring_is_asked_by_a_program_that_may_run_on_every_processor", on_every_processor),
 ];
 
 /// A world, and a program of the user's that says another value each time, and counts.
@@ -166,4 +168,29 @@ fn hangs(who: Who) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("it goes on: {state}")),
     }
+}
+
+/// Where every processor has something to do, belljar stays on one of them with all that it starts for a sandbox, and with nothing else.
+fn on_every_processor(who: Who) -> Result<(), String> {
+    let minting = Minting::of(who)?;
+    let (world, folder) = (&minting.world, &minting.folder);
+    let https = world.https;
+    world.desk.policy(&format!(
+        "[network]\nallow = [\"{NAME}:{https}\"]\n[secrets.API_TOKEN]\nhosts = [\"{NAME}:{https}\"]\nsource = \"keyring\"\n"
+    ))?;
+    let told_here = folder.join("processors");
+    let stand_in = format!("#!/bin/sh\nnproc > {}\necho a-value-of-a-keyring\n", told_here.display());
+    told(fs::write(folder.join("secret-tool"), stand_in))?;
+    told(fs::set_permissions(folder.join("secret-tool"), fs::Permissions::from_mode(0o755)))?;
+    world.desk.project.give(&folder.join("secret-tool")).map_err(|error| error.to_string())?;
+    let all = told(std::thread::available_parallelism())?.get();
+    let spin = || told(Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn());
+    let mut spins = (0..2 * all).map(|_| spin()).collect::<Result<Vec<Child>, String>>()?;
+    let mut asked = world.desk.project.command(["run", "-q", "--secret=API_TOKEN", "--", "true"]);
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
+    let ran = told(asked.env("PATH", path).output());
+    spins.iter_mut().try_for_each(|one| told(one.kill().and_then(|()| one.wait())).map(drop))?;
+    let ran = ran?;
+    same(ran.status.code(), Some(0), String::from_utf8_lossy(&ran.stderr))?;
+    same(told(fs::read_to_string(told_here))?.trim().parse(), Ok(all), "the program that was asked")
 }
